@@ -1,0 +1,1 @@
+"""The configuration: schema (frozen values), store (files), migrations and the legacy short form. No Qt, no node."""

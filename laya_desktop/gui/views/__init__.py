@@ -1,0 +1,1 @@
+"""Pages and widgets: they lay out and show. No threads, no files, no decisions."""

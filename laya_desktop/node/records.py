@@ -1,0 +1,115 @@
+"""Live and recent requests. Mutable, owned by the node's thread; the world sees ``RequestSnapshot`` copies.
+
+The server fills in what HTTP knows, the node what queue and engine know; nobody else writes here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from laya_desktop.state.enums import Phase, Priority
+from laya_desktop.state.snapshot import RequestSnapshot
+
+RECENT_KEPT = 200
+
+
+@dataclass(slots=True, eq=False)
+class RequestRecord:
+    """One request, from its head to its last byte. Times are of ``time.monotonic``."""
+
+    request_id: str
+    method: str
+    path: str
+    route: str | None
+    target: str | None
+    priority: Priority = Priority.NORMAL
+    stream: bool = False
+    phase: Phase = Phase.QUEUED
+    received_s: float = field(default_factory=time.monotonic)
+    received_unix_s: float = field(default_factory=time.time)
+    routing_us: float | None = None
+    queue_place: int | None = None
+    dispatched_s: float | None = None
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    finished_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    status: int | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+
+    @property
+    def queue_s(self) -> float | None:
+        """Seconds from receipt to the slot; None while waiting or where no queue was met."""
+        return None if self.dispatched_s is None else self.dispatched_s - self.received_s
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Seconds from receipt to the first token, queue included."""
+        return None if self.first_token_s is None else self.first_token_s - self.received_s
+
+    @property
+    def decode_tokens_per_s(self) -> float | None:
+        """Tokens after the first over the time they took; None below two tokens."""
+        if self.first_token_s is None or self.last_token_s is None or (self.completion_tokens or 0) < 2:
+            return None
+        span_s = self.last_token_s - self.first_token_s
+        return ((self.completion_tokens or 0) - 1) / span_s if span_s > 0 else None
+
+    def finish(self, phase: Phase, *, status: int | None = None, error: str | None = None) -> None:
+        """Close the record; the first call wins."""
+        if self.finished_s is None:
+            self.finished_s = time.monotonic()
+            self.phase, self.status, self.error, self.queue_place = phase, status, error, None
+
+    def snapshot(self, now_s: float) -> RequestSnapshot:
+        """A frozen copy."""
+        return RequestSnapshot(
+            request_id=self.request_id,
+            received_unix_s=self.received_unix_s,
+            route=self.route,
+            target=self.target,
+            method=self.method,
+            path=self.path,
+            phase=self.phase,
+            priority=self.priority,
+            queue_place=self.queue_place,
+            stream=self.stream,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            completion_tokens=self.completion_tokens,
+            routing_us=self.routing_us,
+            queue_s=self.queue_s,
+            ttft_s=self.ttft_s,
+            decode_tokens_per_s=self.decode_tokens_per_s,
+            duration_s=(self.finished_s or now_s) - self.received_s,
+            status=self.status,
+            error=self.error,
+            finish_reason=self.finish_reason,
+        )
+
+
+class RequestLog:
+    """Live requests by id, and the last finished ones."""
+
+    def __init__(self) -> None:
+        self.live: OrderedDict[str, RequestRecord] = OrderedDict()
+        self._recent: deque[RequestSnapshot] = deque(maxlen=RECENT_KEPT)
+
+    def add(self, record: RequestRecord) -> None:
+        """Begin to follow a request."""
+        self.live[record.request_id] = record
+
+    def sweep(self, now_s: float) -> None:
+        """Move finished requests to the recent ones."""
+        for request_id in [r.request_id for r in self.live.values() if r.finished_s is not None]:
+            self._recent.appendleft(self.live.pop(request_id).snapshot(now_s))
+
+    def snapshot(self, now_s: float) -> tuple[RequestSnapshot, ...]:
+        """Live ones newest first, then recent ones newest first."""
+        self.sweep(now_s)
+        return (*(r.snapshot(now_s) for r in reversed(self.live.values())), *self._recent)

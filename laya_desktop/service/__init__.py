@@ -1,0 +1,1 @@
+"""The thread boundary: commands go down and return futures, snapshots and events come up. No Qt."""

@@ -1,0 +1,313 @@
+"""Frozen pictures of the node, published four times a second. Any thread may read them; nobody changes them.
+
+Unknown is None and shows as "–"; units are suffixes. Everything here can be encoded as JSON by msgspec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from laya_desktop.state.enums import Level, ModelState, NodeState, Phase, Priority, Verdict
+
+if TYPE_CHECKING:
+    from laya_desktop.config.schema import NodeConfig
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyStats:
+    """Quantiles of routing latency over the last ten seconds; None where nothing was routed.
+
+    ``count`` is the number of requests ever; ``rate_per_s`` their rate over the same ten seconds.
+    """
+
+    count: int = 0
+    rate_per_s: float = 0.0
+    p50_us: float | None = None
+    p95_us: float | None = None
+    p99_us: float | None = None
+    max_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSnapshot:
+    """One decoding lane."""
+
+    slot_id: int
+    phase: Phase | None = None
+    """None: free."""
+    request_id: str | None = None
+    kv_cache_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSnapshot:
+    """One configured model and what is really running of it."""
+
+    name: str
+    state: ModelState = ModelState.UNLOADED
+    progress: float | None = None
+    """0.0 to 1.0 while loading."""
+    error: str | None = None
+    """Why the last load failed or the worker died: what, where, what next."""
+    log_tail: tuple[str, ...] = ()
+    device: str | None = None
+    """The device in use as the worker reports it ("CPU", "CUDA0 NVIDIA …"), None while not loaded."""
+    device_note: str | None = None
+    """Why that device, e.g. "no GPU found, so auto chose the CPU"."""
+    offloaded_layers: int | None = None
+    total_layers: int | None = None
+    slots: tuple[SlotSnapshot, ...] = ()
+    waiting: int = 0
+    running: int = 0
+    queue_limit: int = 0
+    max_seq_len: int | None = None
+    prefill_tokens_per_s: float = 0.0
+    decode_tokens_per_s: float = 0.0
+    pid: int | None = None
+    cpu_percent: float | None = None
+    """Of one core: 200.0 means two cores busy."""
+    rss_bytes: int | None = None
+    vram_bytes: int | None = None
+    load_s: float | None = None
+    requests_total: int = 0
+    last_used_unix_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSnapshot:
+    """One configured route and its traffic."""
+
+    name: str
+    hits: int = 0
+    p50_us: float | None = None
+    p99_us: float | None = None
+    shadowed_by: str | None = None
+    """Name of a route that always wins before this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSnapshot:
+    """One live or recent request."""
+
+    request_id: str
+    received_unix_s: float
+    route: str | None
+    target: str | None
+    method: str
+    path: str
+    phase: Phase
+    priority: Priority = Priority.NORMAL
+    queue_place: int | None = None
+    """1 is next; None when not waiting."""
+    stream: bool = False
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    routing_us: float | None = None
+    queue_s: float | None = None
+    ttft_s: float | None = None
+    decode_tokens_per_s: float | None = None
+    duration_s: float | None = None
+    status: int | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSnapshot:
+    """One GPU; a missing sensor is None."""
+
+    index: int
+    name: str
+    vram_total_bytes: int | None = None
+    vram_used_bytes: int | None = None
+    utilisation_percent: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSnapshot:
+    """The machine's sensors; a missing sensor is None and ``reasons`` says why by field name."""
+
+    cpu_percent: float | None = None
+    """Of the whole machine, 0 to 100."""
+    cpu_per_core_percent: tuple[float, ...] = ()
+    cores_physical: int | None = None
+    cores_logical: int | None = None
+    load_1min: float | None = None
+    ram_total_bytes: int | None = None
+    """The machine's RAM, or the cgroup's limit where that is lower."""
+    ram_used_bytes: int | None = None
+    ram_available_bytes: int | None = None
+    swap_used_bytes: int | None = None
+    swap_total_bytes: int | None = None
+    own_rss_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    """Of the volume that holds the logs."""
+    cpu_temperature_c: float | None = None
+    gpus: tuple[GpuSnapshot, ...] = ()
+    gpu_reason: str | None = None
+    """Why ``gpus`` is empty, e.g. "no NVIDIA driver found"."""
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Where one resource is heading: ``resource`` is ``ram``, ``vram:0`` or ``queue:<model>``."""
+
+    resource: str
+    level: Level = Level.CALM
+    slope_per_s: float | None = None
+    """Bytes (or requests) per second over the last 20 s; None while there are too few samples."""
+    time_to_full_s: float | None = None
+    """Seconds until headroom is gone at this rate; None when it is not shrinking."""
+    text: str = ""
+    """In words: "RAM full in about 45 s at this rate"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What this llama.cpp build and this machine can do with GPUs."""
+
+    probed: bool = False
+    gpu_available: bool = False
+    reason: str | None = None
+    """Why not: no GPU found, or the build has no GPU backend; and how to get one."""
+    devices: tuple[str, ...] = ()
+    llama_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigStatus:
+    """Configuration in force against the file it came from."""
+
+    path: str | None = None
+    revision: int = 0
+    """Counts every applied change."""
+    unsaved: tuple[str, ...] = ()
+    """One short line per difference from the file, e.g. "route chat: priority normal → batch"."""
+    changed_on_disk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """The listener."""
+
+    state: NodeState = NodeState.STOPPED
+    host: str = ""
+    port: int = 0
+    url: str | None = None
+    error: str | None = None
+    started_unix_s: float | None = None
+    connections: int = 0
+    requests_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSnapshot:
+    """One upstream's health."""
+
+    name: str
+    healthy: bool | None = None
+    """None: not checked yet."""
+    error: str | None = None
+    in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """Everything the window shows, at one moment."""
+
+    seq: int = 0
+    monotonic_s: float = 0.0
+    unix_s: float = 0.0
+    node: NodeStatus = field(default_factory=NodeStatus)
+    config: NodeConfig | None = None
+    config_status: ConfigStatus = field(default_factory=ConfigStatus)
+    routing: LatencyStats = field(default_factory=LatencyStats)
+    models: tuple[ModelSnapshot, ...] = ()
+    routes: tuple[RouteSnapshot, ...] = ()
+    upstreams: tuple[UpstreamSnapshot, ...] = ()
+    requests: tuple[RequestSnapshot, ...] = ()
+    """Live ones first, then the most recent finished ones (200 at most), newest first."""
+    machine: MachineSnapshot = field(default_factory=MachineSnapshot)
+    forecasts: tuple[Forecast, ...] = ()
+    capability: Capability = field(default_factory=Capability)
+
+    @property
+    def prefill_tokens_per_s(self) -> float:
+        """Over all models."""
+        return sum(m.prefill_tokens_per_s for m in self.models)
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Over all models."""
+        return sum(m.decode_tokens_per_s for m in self.models)
+
+    @property
+    def waiting(self) -> int:
+        """Requests in all queues."""
+        return sum(m.waiting for m in self.models)
+
+    @property
+    def running(self) -> int:
+        """Requests that hold a slot or an upstream."""
+        return sum(m.running for m in self.models) + sum(u.in_flight for u in self.upstreams)
+
+    def model(self, name: str) -> ModelSnapshot | None:
+        """The model of that name, or None."""
+        return next((m for m in self.models if m.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """What a model would take before it is loaded. Any part may be None (unknown)."""
+
+    verdict: Verdict = Verdict.UNKNOWN
+    reason: str = ""
+    """In words: why it fits or not, with the numbers and the way out."""
+    device: str = "cpu"
+    weights_bytes: int | None = None
+    kv_cache_bytes: int | None = None
+    compute_bytes: int | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    """Free on that device after the guard's reserve."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFileInfo:
+    """Metadata of a model file, read without loading it."""
+
+    path: str
+    size_bytes: int
+    architecture: str | None = None
+    name: str | None = None
+    parameters: int | None = None
+    quantisation: str | None = None
+    context_length: int | None = None
+    layers: int | None = None
+    embedding_length: int | None = None
+    has_chat_template: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateExplanation:
+    """Why one route won or lost."""
+
+    route: str
+    won: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouteExplanation:
+    """Which route a request would take, and why each other one would not. Nothing is sent."""
+
+    winner: str | None
+    target: str | None
+    reason: str
+    stripped_path: str | None = None
+    candidates: tuple[CandidateExplanation, ...] = ()
