@@ -42,6 +42,8 @@ class NodeBridge(QObject):
         self._service = service
         self._snapshot = service.snapshot
         self._settled: deque[tuple[Future[Any], Done | None, Failed | None]] = deque()
+        self._sent: NodeConfig | None = None
+        self._applying = 0
         self._timer = QTimer(self)
         self._timer.setInterval(_POLL_MS)
         self._timer.timeout.connect(self.poll)
@@ -59,6 +61,14 @@ class NodeBridge(QObject):
         """The snapshot that the views last saw."""
         return self._snapshot
 
+    @property
+    def config(self) -> NodeConfig | None:
+        """What the next edit starts from: the configuration on its way to the node, else the one in force.
+
+        Two edits within one snapshot's time therefore never undo each other.
+        """
+        return self._sent if self._sent is not None else self._snapshot.config
+
     def poll(self) -> None:
         """Deliver finished commands, events and a new snapshot, in this order."""
         while self._settled:
@@ -68,6 +78,8 @@ class NodeBridge(QObject):
         snapshot = self._service.snapshot
         if snapshot.seq != self._snapshot.seq:
             self._snapshot = snapshot
+            if not self._applying:
+                self._sent = None
             self.snapshot_changed.emit(snapshot)
 
     def start_node(self) -> None:
@@ -92,7 +104,21 @@ class NodeBridge(QObject):
 
     def apply_config(self, config: NodeConfig, done: Done | None = None, failed: Failed | None = None) -> None:
         """Put a configuration in force; ``done(None)`` once it is."""
-        self._send(self._service.apply_config(config), done, failed)
+        self._sent = config
+        self._applying += 1
+
+        def on_done(result: Any) -> None:
+            self._applying -= 1
+            if done:
+                done(result)
+
+        def on_failed(error: LayaError) -> None:
+            self._applying -= 1
+            if self._sent is config:
+                self._sent = None
+            failed(error) if failed else self.command_failed.emit(error)
+
+        self._send(self._service.apply_config(config), on_done, on_failed)
 
     def save_config(
         self,

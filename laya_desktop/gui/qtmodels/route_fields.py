@@ -1,0 +1,158 @@
+"""A route as its form holds it: text fields ↔ configuration data. Pure; runs on the Qt thread; imports no Qt.
+
+The form keeps what people typed, also where it is wrong; ``config.store.check_part`` judges it. Nothing here
+validates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from laya_desktop.config import units
+from laya_desktop.config.schema import MatchConfig, RouteConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from laya_desktop.config.schema import NodeConfig
+    from laya_desktop.errors import Problem
+
+KINDS = ("prefix", "path", "regex")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+REGEX_COST = "A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs."
+
+_DEFAULT_TIMEOUT = units.format_duration(300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFields:
+    """Every field of the form, as typed. Empty text means "any" or the default."""
+
+    name: str = ""
+    kind: str = "prefix"
+    path: str = ""
+    use_regex: bool = False
+    methods: str = ""
+    host: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    model: str = ""
+    target: str = ""
+    priority: str = "normal"
+    timeout: str = _DEFAULT_TIMEOUT
+    enabled: bool = True
+
+
+def fields_of(route: RouteConfig) -> RouteFields:
+    """The form of a route in force."""
+    match = route.match
+    kind = next(k for k in KINDS if getattr(match, k) is not None)
+    return RouteFields(
+        name=route.name,
+        kind=kind,
+        path=getattr(match, kind),
+        use_regex=match.use_regex,
+        methods=", ".join(match.methods),
+        host=match.host or "",
+        headers=tuple((name, value or "") for name, value in match.headers.items()),
+        model=match.model or "",
+        target=route.target,
+        priority=str(route.priority),
+        timeout=units.format_duration(route.timeout),
+        enabled=route.enabled,
+    )
+
+
+def data_of(fields: RouteFields) -> dict[str, Any]:
+    """Configuration data, as it would stand in the file: defaults are left out, wrong text is kept."""
+    match: dict[str, Any] = {fields.kind: fields.path.strip()}
+    if fields.kind == "regex" and fields.use_regex:
+        match["use_regex"] = True
+    if methods := [m.upper() for m in fields.methods.replace(",", " ").split()]:
+        match["methods"] = methods
+    if host := fields.host.strip():
+        match["host"] = host
+    if headers := {n.strip(): v.strip() or None for n, v in fields.headers if n.strip() or v.strip()}:
+        match["headers"] = headers
+    if model := fields.model.strip():
+        match["model"] = model
+    data: dict[str, Any] = {"name": fields.name.strip(), "match": match, "target": fields.target.strip()}
+    if not fields.enabled:
+        data["enabled"] = False
+    if fields.priority != "normal":
+        data["priority"] = fields.priority
+    if (timeout := fields.timeout.strip()) != _DEFAULT_TIMEOUT:
+        data["timeout"] = timeout
+    return data
+
+
+def yaml_of(fields: RouteFields) -> str:
+    """The item of ``routes:`` that the form makes."""
+    return yaml.safe_dump([data_of(fields)], sort_keys=False, default_flow_style=None, allow_unicode=True, width=60)
+
+
+def field_of(loc: Sequence[str | int]) -> str | None:
+    """The field under which a problem at ``loc`` (relative to the route) belongs; None: the whole form."""
+    words = [part for part in loc if isinstance(part, str)]
+    if words[:1] == ["match"]:
+        inner = words[1] if len(words) > 1 else "path"
+        return {"prefix": "path", "regex": "path", "path": "path"}.get(inner, inner)
+    return words[0] if words else None
+
+
+def problems_by_field(problems: Iterable[Problem], kind: str) -> dict[str | None, str]:
+    """Texts to show by field; several problems of one field are joined.
+
+    A regex without its switch is the switch's problem, since that is where people act.
+    """
+    shown: dict[str | None, str] = {}
+    for problem in problems:
+        field = field_of(problem.loc)
+        if field == "path" and kind == "regex" and "use_regex: true" in problem.message:
+            field = "use_regex"
+        earlier = shown.get(field)
+        shown[field] = f"{earlier} {problem.message}" if earlier else problem.message
+    return shown
+
+
+def new_route(config: NodeConfig) -> RouteFields:
+    """A draft that would work: a free prefix to the first model (or upstream)."""
+    targets = config.target_names
+    target = targets[0] if targets else ""
+    prefixes = {r.match.prefix for r in config.routes}
+    candidates = ["/v1/model", f"/v1/{target}" if target else "/v1/new", *(f"/v1/route-{n}" for n in range(2, 1000))]
+    path = next(p for p in candidates if p not in prefixes)
+    return RouteFields(name=free_name(target or "route", config), path=path, target=target)
+
+
+def copy_of(route: RouteConfig, config: NodeConfig) -> RouteFields:
+    """A draft like ``route`` under a free name; one condition must be changed before it can be added."""
+    return replace(fields_of(route), name=free_name(route.name, config))
+
+
+def free_name(name: str, config: NodeConfig) -> str:
+    """``name``, or ``name 2``, ``name 3`` … where it is taken by a route."""
+    taken = {r.name for r in config.routes}
+    return next(n for n in (name, *(f"{name} {i}" for i in range(2, 10_000))) if n not in taken)
+
+
+def match_text(match: MatchConfig) -> str:
+    """The path rule in one word: ``= /status``, ``/v1/model/*`` or ``~ /u/[0-9]+``."""
+    if match.path is not None:
+        return f"= {match.path}"
+    if match.prefix is not None:
+        return f"{match.prefix.rstrip('/')}/*"
+    return f"~ {match.regex}"
+
+
+def conditions_text(match: MatchConfig) -> str:
+    """The other conditions: ``POST · X-Tier: pro · model: qwen3-32b``; empty where there are none."""
+    parts = [" ".join(match.methods)] if match.methods else []
+    if match.host:
+        parts.append(f"host: {match.host}")
+    parts += [f"{name}: {value}" if value is not None else f"{name}: any" for name, value in match.headers.items()]
+    if match.model:
+        parts.append(f"model: {match.model}")
+    return " · ".join(parts)
