@@ -1,0 +1,40 @@
+# make run: the window with the node inside. make test: the whole suite. Both set up what they need.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
+BIN := .venv/bin
+
+.PHONY: run serve demo setup dev test lint format schema clean
+
+run: setup
+	$(BIN)/laya-desktop $(CONFIG)
+
+serve: setup
+	$(BIN)/laya-desktop serve $(or $(CONFIG),configs/demo.yaml)
+
+demo: setup
+	$(BIN)/laya-desktop demo --exit-after-reply
+
+setup:
+	@$(PYTHON) packaging/bootstrap.py
+
+dev:
+	@$(PYTHON) packaging/bootstrap.py --dev
+
+test: dev
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGS)
+
+lint: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: dev
+	$(BIN)/python -m laya_desktop.config.json_schema
+
+clean:
+	rm -rf .venv build dist artifacts .mypy_cache .ruff_cache .hypothesis

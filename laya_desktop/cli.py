@@ -1,0 +1,175 @@
+"""The command line: arguments and subcommands. Imports of a subcommand's parts wait until it is chosen.
+
+Exit codes: 0 fine, 1 the answer is no (invalid configuration, failed demo), 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from laya_desktop import __version__
+from laya_desktop.errors import LayaError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of ``laya-desktop``."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] == "--laya-worker":  # frozen builds: the same executable is the worker
+        from laya_desktop.app import run_worker
+
+        return run_worker(args[1:])
+    command = args[0] if args else ""
+    try:
+        if command in COMMANDS:
+            return COMMANDS[command](args[1:])
+        return _window(args)
+    except LayaError as error:
+        print(f"laya-desktop: {error}", file=sys.stderr)
+        return 1
+
+
+def _window(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop",
+        description="A control panel for local AI inference. Without a subcommand: the window, with the node inside.",
+        epilog=f"Subcommands: {', '.join(COMMANDS)}. 'laya-desktop SUBCOMMAND --help' explains each.",
+    )
+    parser.add_argument("config", nargs="?", type=Path, help="YAML file; default: the one in your config folder")
+    parser.add_argument("--version", action="version", version=f"laya-desktop {__version__}")
+    _add_overrides(parser)
+    args = parser.parse_args(argv)
+    from laya_desktop import app
+
+    return app.run_window(args.config, _overrides(args))
+
+
+def _serve(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="laya-desktop serve", description="The node alone, without a window.")
+    parser.add_argument("config", type=Path)
+    _add_overrides(parser)
+    args = parser.parse_args(argv)
+    from laya_desktop import app
+
+    return app.run_serve(args.config, _overrides(args))
+
+
+def _check(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="laya-desktop check", description="Validate a configuration.")
+    parser.add_argument("config", type=Path)
+    args = parser.parse_args(argv)
+    from laya_desktop import app
+
+    code, lines = app.check(args.config)
+    for line in lines:
+        print(line, file=sys.stderr if code else sys.stdout)
+    return code
+
+
+def _route(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop route", description="Which route a request would take, and why the others would not."
+    )
+    parser.add_argument("config", type=Path)
+    parser.add_argument("method")
+    parser.add_argument("path")
+    parser.add_argument("-H", "--header", action="append", default=[], metavar="'K: V'")
+    parser.add_argument("--model", help="the body's model")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    headers = {}
+    for header in args.header:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            parser.error(f"a header is written 'Name: value', not '{header}'")
+        headers[name.strip().lower()] = value.strip()
+    from laya_desktop import app
+
+    explanation = app.explain(args.config, args.method.upper(), args.path, headers, args.model)
+    if args.json:
+        import msgspec
+
+        print(msgspec.json.encode(explanation).decode())
+    else:
+        won = f"{explanation.winner} → {explanation.target}" if explanation.winner else "no route"
+        print(f"{won}: {explanation.reason}")
+        for candidate in explanation.candidates:
+            if not candidate.won:
+                print(f"  × {candidate.route}: {candidate.reason}")
+    return 0 if explanation.winner else 1
+
+
+def _estimate(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop estimate", description="Memory a model would take, against what is free."
+    )
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--device", default="auto", help="auto, cpu, gpu or gpu:N")
+    parser.add_argument("--max-seq-len", type=int, default=4096)
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    from laya_desktop import app
+
+    estimate = app.estimate(args.file, args.device, args.max_seq_len, args.batch_size)
+    if args.json:
+        import msgspec
+
+        print(msgspec.json.encode(estimate).decode())
+    else:
+        print(app.describe_estimate(estimate))
+    return 0
+
+
+def _demo(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop demo", description="The bundled model on the embedded node; one real chat through a route."
+    )
+    parser.add_argument("--exit-after-reply", action="store_true", help="print one JSON line and exit")
+    args = parser.parse_args(argv)
+    from laya_desktop import app
+
+    if args.exit_after_reply:
+        print(json.dumps(app.demo_reply(), ensure_ascii=False))
+        return 0
+    return app.run_demo_window()
+
+
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="listen here instead of server.host; never saved")
+    parser.add_argument("--port", type=_port, help="listen here instead of server.port; never saved")
+    parser.add_argument("--log-level", choices=("debug", "info", "warn", "error"))
+    parser.add_argument("--mem-fraction", type=_fraction, metavar="0.7", help="ceiling of a device's memory")
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; write a number from 0 to 65535")
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a fraction; write a number above 0, at most 1, e.g. 0.7")
+    return value
+
+
+def _overrides(args: argparse.Namespace) -> dict[str, object]:
+    names = ("host", "port", "log_level", "mem_fraction")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "serve": _serve,
+    "check": _check,
+    "route": _route,
+    "estimate": _estimate,
+    "demo": _demo,
+}

@@ -1,0 +1,98 @@
+"""One admitted request between HTTP and engine: a stream of events with a deadline. Node thread only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from laya_desktop.errors import LayaError
+from laya_desktop.node.engines.base import Finished, Refused, RequestEvent
+
+if TYPE_CHECKING:
+    from laya_desktop.node.engines.base import Generate
+    from laya_desktop.node.records import RequestRecord
+    from laya_desktop.node.scheduler import Ticket
+
+
+class GenerationStream:
+    """Satisfies ``server.gateway.Generation``. The pool pushes, the server iterates; either side may end it."""
+
+    def __init__(
+        self,
+        record: RequestRecord,
+        ticket: Ticket,
+        request: Generate,
+        on_cancel: Callable[[GenerationStream, str], None],
+    ) -> None:
+        self.record = record
+        self.ticket = ticket
+        self.request = request
+        self.slot_id: int | None = None
+        self.over = False
+        """True once nothing more is accepted from the engine."""
+        self._on_cancel = on_cancel
+        self._events: asyncio.Queue[RequestEvent | LayaError | None] = asyncio.Queue()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def arm(self, timeout_s: float) -> None:
+        """Fail the request with 504 when it is not over in time."""
+        self._timer = asyncio.get_running_loop().call_later(timeout_s, self._expire, timeout_s)
+
+    def push(self, event: RequestEvent) -> None:
+        """An event from the engine; the last one ends the stream."""
+        if self.over:
+            return
+        if isinstance(event, Refused):
+            refusal = LayaError(
+                event.message, hint=event.hint, code=event.code, status=event.status, param=event.param
+            )
+            self.fail(refusal)
+            return
+        self._events.put_nowait(event)
+        if isinstance(event, Finished):
+            self._end(None)
+
+    def fail(self, error: LayaError) -> None:
+        """End the stream with an error."""
+        if not self.over:
+            self._end(error)
+
+    def cancel(self, reason: str) -> None:
+        """Stop the request wherever it is; the iteration ends with the error that says why."""
+        if self.over:
+            return
+        self._on_cancel(self, reason)
+        self.fail(LayaError(f"The request was cancelled: {reason}.", code="cancelled", status=499))
+
+    def __aiter__(self) -> AsyncIterator[RequestEvent]:
+        return self
+
+    async def __anext__(self) -> RequestEvent:
+        item = await self._events.get()
+        if item is None:
+            self._events.put_nowait(None)
+            raise StopAsyncIteration
+        if isinstance(item, LayaError):
+            self._events.put_nowait(None)
+            raise item
+        return item
+
+    def _end(self, error: LayaError | None) -> None:
+        self.over = True
+        if self._timer:
+            self._timer.cancel()
+        self._events.put_nowait(error)
+
+    def _expire(self, timeout_s: float) -> None:
+        if self.over:
+            return
+        self._on_cancel(self, "timeout")
+        self.fail(
+            LayaError(
+                f"The answer was not complete after {timeout_s:g} s, the route's timeout.",
+                hint="Raise the route's timeout, or ask for fewer tokens (max_tokens).",
+                code="timeout",
+                status=504,
+            )
+        )

@@ -1,0 +1,47 @@
+"""From a model's configuration to what its worker loads. Pure but for looking at the core count and the path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.schema import ModelConfig
+from laya_desktop.node.engines.base import EngineParams
+
+
+def auto_threads(physical: int | None, logical: int | None) -> int:
+    """Compute threads for ``num_worker: auto``: the physical cores, one left free where there are more than two."""
+    cores = physical or logical or 1
+    return cores - 1 if cores > 2 else cores
+
+
+def engine_params(model: ModelConfig, device: str | None, config_dir: Path | None) -> EngineParams:
+    """Resolve what can be resolved without the engine; the device itself is the worker's to choose.
+
+    Args:
+        model: the configuration.
+        device: ``cpu``, ``gpu``, ``gpu:N`` or ``auto``; None takes the configured one.
+        config_dir: folder that relative model paths start from.
+
+    Raises:
+        LayaError: the path names a package that is not installed.
+    """
+    threads = (
+        auto_threads(psutil.cpu_count(logical=False), psutil.cpu_count())
+        if model.num_worker == "auto"
+        else model.num_worker
+    )
+    path = str(model.path) if model.engine == "fake" else str(resolve_model_path(model, config_dir))
+    return EngineParams(
+        name=model.name,
+        path=path,
+        engine=model.engine,
+        device=device or model.device,
+        gpu_layers=None if model.gpu_layers == "auto" else model.gpu_layers,
+        slots=model.batch_size,
+        max_seq_len=model.max_seq_len,
+        threads=threads,
+        warmup=model.warmup,
+    )
