@@ -16,7 +16,7 @@ class Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Anything that crosses the socket; the tag is the class name."""
 
 
-class EngineParams(Message):
+class EngineParams(Message, frozen=True):
     """How to load a model. Resolved values only: ``auto`` is decided by the worker where only it can know."""
 
     name: str
@@ -47,7 +47,7 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     logit_bias: dict[int, float] = {}
 
 
-class Generate(Message):
+class Generate(Message, frozen=True):
     """One generation. Exactly one of ``messages`` and ``prompt`` is given."""
 
     request_id: str
@@ -61,32 +61,42 @@ class Generate(Message):
     tools: list[dict[str, object]] | None = None
 
 
-class Cancel(Message):
+class Cancel(Message, frozen=True):
     """Stop a generation; its slot is free after the current step."""
 
     request_id: str
 
 
-class Shutdown(Message):
+class Shutdown(Message, frozen=True):
     """End the worker."""
 
 
-class Ping(Message):
+class Ping(Message, frozen=True):
     """Answered with ``Pong`` between two steps."""
 
     sent_s: float
 
 
-Command = EngineParams | Generate | Cancel | Shutdown | Ping
+class Probe(Message, frozen=True):
+    """Asked of a throwaway worker: what can this build and this machine do? Answered with ``Probed``."""
 
 
-class Loading(Message):
+class DryRun(Message, frozen=True):
+    """Asked of a throwaway worker: what would this load allocate? Answered with ``DryRunDone``."""
+
+    params: EngineParams
+
+
+Command = EngineParams | Generate | Cancel | Shutdown | Ping | Probe | DryRun
+
+
+class Loading(Message, frozen=True):
     """Progress of the load, 0.0 to 1.0."""
 
     progress: float
 
 
-class Loaded(Message):
+class Loaded(Message, frozen=True):
     """The engine is ready. What is really in use, as measured by the engine, not as requested."""
 
     device: str
@@ -104,7 +114,7 @@ class Loaded(Message):
     has_chat_template: bool = False
 
 
-class LoadFailed(Message):
+class LoadFailed(Message, frozen=True):
     """The load failed; the worker exits."""
 
     message: str
@@ -112,7 +122,7 @@ class LoadFailed(Message):
     code: str = "load_failed"
 
 
-class Started(Message):
+class Started(Message, frozen=True):
     """The request holds a slot and its prompt is tokenised."""
 
     request_id: str
@@ -121,7 +131,7 @@ class Started(Message):
     cached_tokens: int = 0
 
 
-class Prefilled(Message):
+class Prefilled(Message, frozen=True):
     """The prompt is in the KV cache."""
 
     request_id: str
@@ -129,7 +139,7 @@ class Prefilled(Message):
     prompt_tokens: int
 
 
-class Delta(Message):
+class Delta(Message, frozen=True):
     """New text: whole characters only, never a part of a stop string. ``tokens`` were decoded for it."""
 
     request_id: str
@@ -137,7 +147,7 @@ class Delta(Message):
     tokens: int = 1
 
 
-class Finished(Message):
+class Finished(Message, frozen=True):
     """The last event of a request that was served. The slot is free."""
 
     request_id: str
@@ -149,7 +159,7 @@ class Finished(Message):
     decode_s: float | None = None
 
 
-class Refused(Message):
+class Refused(Message, frozen=True):
     """The last event of a request that the engine cannot serve (context overflow, bad template …)."""
 
     request_id: str
@@ -160,7 +170,7 @@ class Refused(Message):
     param: str | None = None
 
 
-class Stats(Message):
+class Stats(Message, frozen=True):
     """Sent at most four times a second while anything decodes, and once when all slots fall idle."""
 
     prefill_tokens: int
@@ -171,16 +181,47 @@ class Stats(Message):
     """KV cache tokens held per slot."""
 
 
-class Pong(Message):
+class Pong(Message, frozen=True):
     """Answer to ``Ping``."""
 
     sent_s: float
 
 
+class Device(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A compute device as ggml's registry names it."""
+
+    name: str
+    """``CPU``, ``CUDA0`` …"""
+    description: str
+    kind: Literal["cpu", "gpu", "igpu", "accel"]
+    free_bytes: int | None = None
+    total_bytes: int | None = None
+
+
+class Probed(Message, frozen=True):
+    """Answer to ``Probe``."""
+
+    llama_version: str
+    gpu_build: bool
+    """The build has a GPU backend, whether or not a GPU is there."""
+    devices: tuple[Device, ...] = ()
+
+
+class DryRunDone(Message, frozen=True):
+    """Answer to ``DryRun``: llama.cpp's own figures; the compute buffers are full only after the first decode."""
+
+    device: str
+    weights_bytes: int | None = None
+    kv_cache_bytes: int | None = None
+    compute_bytes: int | None = None
+    offloaded_layers: int | None = None
+    total_layers: int | None = None
+
+
 RequestEvent = Started | Prefilled | Delta | Finished | Refused
 """Events of one request, in this order: Started, Prefilled, Delta …, Finished; or Refused at any point."""
 
-WorkerEvent = Loading | Loaded | LoadFailed | RequestEvent | Stats | Pong
+WorkerEvent = Loading | Loaded | LoadFailed | RequestEvent | Stats | Pong | Probed | DryRunDone
 
 
 class EngineLoadError(Exception):
@@ -196,7 +237,9 @@ class EngineLoadError(Exception):
 class ProgressSink(Protocol):
     """Called with 0.0 to 1.0 during a load."""
 
-    def __call__(self, progress: float, /) -> None: ...
+    def __call__(self, progress: float, /) -> None:
+        """Note the progress."""
+        ...
 
 
 class Engine(Protocol):
