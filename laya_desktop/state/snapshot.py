@@ -72,6 +72,8 @@ class ModelSnapshot:
     load_s: float | None = None
     requests_total: int = 0
     last_used_unix_s: float | None = None
+    changed_keys: tuple[str, ...] = ()
+    """Keys of its configuration that changed since it was loaded and act at the next load, e.g. ``num_worker``."""
 
 
 @dataclass(frozen=True, slots=True)
