@@ -56,7 +56,8 @@ class Repeats:
             del self._windows[key]
             if window.held_back:
                 level, logger, message = key
-                summaries.append((level, logger, f"{message.partition('\n')[0]} … repeated {_times(window.held_back)}"))
+                first_line, _, _ = message.partition("\n")
+                summaries.append((level, logger, f"{first_line} … repeated {_times(window.held_back)}"))
         return summaries
 
 
