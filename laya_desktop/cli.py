@@ -10,9 +10,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from laya_desktop import __version__
 from laya_desktop.errors import LayaError
+
+if TYPE_CHECKING:
+    from laya_desktop.node.node import Overrides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,9 +65,9 @@ def _check(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="laya-desktop check", description="Validate a configuration.")
     parser.add_argument("config", type=Path)
     args = parser.parse_args(argv)
-    from laya_desktop import app
+    from laya_desktop import commands
 
-    code, lines = app.check(args.config)
+    code, lines = commands.check(args.config)
     for line in lines:
         print(line, file=sys.stderr if code else sys.stdout)
     return code
@@ -86,9 +90,9 @@ def _route(argv: list[str]) -> int:
         if not colon or not name.strip():
             parser.error(f"a header is written 'Name: value', not '{header}'")
         headers[name.strip().lower()] = value.strip()
-    from laya_desktop import app
+    from laya_desktop import commands
 
-    explanation = app.explain(args.config, args.method.upper(), args.path, headers, args.model)
+    explanation = commands.explain(args.config, args.method.upper(), args.path, headers, args.model)
     if args.json:
         import msgspec
 
@@ -112,15 +116,15 @@ def _estimate(argv: list[str]) -> int:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
-    from laya_desktop import app
+    from laya_desktop import commands
 
-    estimate = app.estimate(args.file, args.device, args.max_seq_len, args.batch_size)
+    estimate = commands.estimate(args.file, args.device, args.max_seq_len, args.batch_size)
     if args.json:
         import msgspec
 
         print(msgspec.json.encode(estimate).decode())
     else:
-        print(app.describe_estimate(estimate))
+        print(commands.describe_estimate(estimate))
     return 0
 
 
@@ -130,12 +134,12 @@ def _demo(argv: list[str]) -> int:
     )
     parser.add_argument("--exit-after-reply", action="store_true", help="print one JSON line and exit")
     args = parser.parse_args(argv)
-    from laya_desktop import app
+    from laya_desktop import demo
 
     if args.exit_after_reply:
-        print(json.dumps(app.demo_reply(), ensure_ascii=False))
+        print(json.dumps(demo.reply(), ensure_ascii=False))
         return 0
-    return app.run_demo_window()
+    return demo.window()
 
 
 def _add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -161,9 +165,11 @@ def _fraction(text: str) -> float:
     return value
 
 
-def _overrides(args: argparse.Namespace) -> dict[str, object]:
+def _overrides(args: argparse.Namespace) -> Overrides:
+    from laya_desktop.node.node import Overrides
+
     names = ("host", "port", "log_level", "mem_fraction")
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return Overrides(**{name: getattr(args, name) for name in names})
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from laya_desktop.config.store import ConfigDocument
 from laya_desktop.errors import LayaError
 from laya_desktop.node.metrics import Metrics
+from laya_desktop.node.model_tools import ModelTools, free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestLog, RequestRecord
@@ -37,8 +38,8 @@ from laya_desktop.state.snapshot import (
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from laya_desktop.config.schema import ModelConfig, NodeConfig
-    from laya_desktop.node.engines.base import Generate
+    from laya_desktop.config.schema import GuardConfig, ModelConfig, NodeConfig
+    from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.forecast import Forecaster
     from laya_desktop.node.generation import GenerationStream
     from laya_desktop.node.runtime import HandleFactory
@@ -68,20 +69,14 @@ class ListenerApi(Protocol):
         ...
 
 
-class ModelTools(Protocol):
-    """Looking at models without loading them."""
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Flags of the command line: they win over the file and are never written to it."""
 
-    async def probe(self) -> Capability:
-        """What this machine and this build can do."""
-        ...
-
-    async def inspect(self, path: Path) -> ModelFileInfo:
-        """Metadata of a model file. Raises LayaError."""
-        ...
-
-    async def estimate(self, model: ModelConfig, path: Path, device: str, free_bytes: int | None) -> MemoryEstimate:
-        """What a model would take on a device."""
-        ...
+    host: str | None = None
+    port: int | None = None
+    log_level: str | None = None
+    mem_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +100,12 @@ class Node:
         self,
         document: ConfigDocument,
         parts: NodeParts,
+        overrides: Overrides,
         emit: Callable[[Event], None],
         publish: Callable[[NodeSnapshot], None],
     ) -> None:
         self._parts = parts
+        self._overrides = overrides
         self._emit_out = emit
         self._publish_out = publish
         self._document = document
@@ -160,10 +157,9 @@ class Node:
         async with self._lock:
             if self._listener is not None:
                 return
-            server = self.config.server
             self._set_status(NodeState.STARTING)
             try:
-                self._listener = await self._listen(server.host, server.port)
+                self._listener = await self._listen()
             except LayaError as error:
                 self._set_status(NodeState.FAILED, error=str(error))
                 raise
@@ -234,13 +230,12 @@ class Node:
         async with self._lock:
             table = RoutingTable.compile(config)
             old = self.config
-            moved = self._listener is not None and (
-                (config.server.host, config.server.port) != (old.server.host, old.server.port)
-            )
+            address = self._address
             self.config, previous = config, self._listener
+            moved = previous is not None and self._address != address
             if moved:
                 try:
-                    self._listener = await self._listen(config.server.host, config.server.port)
+                    self._listener = await self._listen()
                 except LayaError:
                     self.config = old
                     raise
@@ -251,7 +246,7 @@ class Node:
             self.upstreams.update(config)
             for route in {r.name for r in old.routes} - {r.name for r in config.routes}:
                 self.metrics.forget(route)
-            if config.log.level != old.log.level:
+            if config.log.level != old.log.level and self._overrides.log_level is None:
                 self._parts.on_log_level(config.log.level)
             self._note_config(source)
             self._report_table()
@@ -305,7 +300,9 @@ class Node:
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""
         params = self._params(model, device)
-        return await self._parts.tools.estimate(model, Path(params.path), params.device, self._free_bytes(params.device))
+        reserve = self._guard.reserve_vram if params.device.startswith("gpu") else self._guard.reserve_ram
+        free = free_bytes(self.snapshot.machine, params.device, reserve_bytes=reserve)
+        return await self._parts.tools.estimate(model, Path(params.path), params.device, free)
 
     # -- events and snapshots
 
@@ -363,7 +360,7 @@ class Node:
         self.metrics.tick(now_s)
         self._pool.tick(now_s)
         waiting = {m.name: (m.waiting, m.queue_limit) for m in self.snapshot.models}
-        self._parts.forecaster.update(now_s, self._sample.machine, waiting, self.config.guard)
+        self._parts.forecaster.update(now_s, self._sample.machine, waiting, self._guard)
         if self.snapshot.seq % 4 == 0:
             await self._look_at_file()
         self.publish()
@@ -379,7 +376,18 @@ class Node:
 
     # -- inside
 
-    async def _listen(self, host: str, port: int) -> ListenerApi:
+    @property
+    def _address(self) -> tuple[str, int]:
+        server, flags = self.config.server, self._overrides
+        return flags.host or server.host, server.port if flags.port is None else flags.port
+
+    @property
+    def _guard(self) -> GuardConfig:
+        guard, fraction = self.config.guard, self._overrides.mem_fraction
+        return guard if fraction is None else guard.model_copy(update={"mem_fraction": fraction})
+
+    async def _listen(self) -> ListenerApi:
+        host, port = self._address
         listener = self._parts.make_listener()
         actual = await listener.start(self, host, port)
         shown = f"[{host}]" if ":" in host else host
@@ -390,8 +398,8 @@ class Node:
         return listener
 
     def _set_status(self, state: NodeState, error: str | None = None) -> None:
-        server = self.config.server
-        self._status = NodeStatus(state, server.host, server.port, None, error)
+        host, port = self._address
+        self._status = NodeStatus(state, host, port, None, error)
         self.emit(NodeStateChanged(state, None, error))
         self.request_publish()
 
@@ -420,18 +428,8 @@ class Node:
         for warning in self.table.warnings:
             self.emit(Notice("warning", f"{warning.key}: {warning.message}", "routes"))
 
-    def _params(self, model: ModelConfig, device: str | None):  # type: ignore[no-untyped-def]
+    def _params(self, model: ModelConfig, device: str | None) -> EngineParams:
         return engine_params(model, device, self._document.path.parent if self._document.path else None)
-
-    def _free_bytes(self, device: str) -> int | None:
-        machine, guard = self.snapshot.machine, self.config.guard
-        if device.startswith("gpu") and machine.gpus:
-            gpu = machine.gpus[int(device.partition(":")[2] or 0)]
-            if gpu.vram_total_bytes is None or gpu.vram_used_bytes is None:
-                return None
-            return max(0, gpu.vram_total_bytes - gpu.vram_used_bytes - guard.reserve_vram)
-        free = machine.ram_available_bytes
-        return None if free is None else max(0, free - guard.reserve_ram)
 
     async def _probe(self) -> None:
         self._capability = await self._parts.tools.probe()

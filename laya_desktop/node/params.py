@@ -10,6 +10,14 @@ from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.node.engines.base import EngineParams
 
+LOAD_KEYS = ("path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker")
+"""Settings that act when a model is loaded; the others act at once."""
+
+
+def changed_load_keys(loaded: ModelConfig, wanted: ModelConfig) -> tuple[str, ...]:
+    """Settings of ``wanted`` that wait for the next load."""
+    return tuple(key for key in LOAD_KEYS if getattr(loaded, key) != getattr(wanted, key))
+
 
 def auto_threads(physical: int | None, logical: int | None) -> int:
     """Compute threads for ``num_worker: auto``: the physical cores, one left free where there are more than two."""

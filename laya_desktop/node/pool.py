@@ -302,6 +302,7 @@ class ModelPool:
             load_s=loaded.load_s if loaded else None,
             requests_total=self._requests_total.get(runtime.name, 0),
             last_used_unix_s=runtime.last_used_unix_s,
+            changed_keys=runtime.changed_keys,
         )
 
     def _slots(self, runtime: ModelRuntime) -> tuple[SlotSnapshot, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from laya_desktop.errors import LayaError
+from laya_desktop.node.params import changed_load_keys
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 
@@ -59,8 +60,8 @@ class EngineHandle(Protocol):
         ...
 
 
-HandleFactory = Callable[[Callable[[LayaError | None], None]], EngineHandle]
-"""Makes a handle; the argument is called once when the worker dies without having been asked to."""
+HandleFactory = Callable[[str, Callable[[LayaError | None], None]], EngineHandle]
+"""Makes a handle for the model of that name; the second argument is called once when the worker dies without having been asked to."""
 
 ParamsFactory = Callable[["ModelConfig", str | None], "EngineParams"]
 """Resolves a model's configuration and the device asked for into what the worker loads. Raises LayaError."""
@@ -133,6 +134,11 @@ class ModelRuntime:
         """True while no request holds a slot."""
         return not self._running
 
+    @property
+    def changed_keys(self) -> tuple[str, ...]:
+        """Settings that changed since the load and wait for the next one."""
+        return changed_load_keys(self.loaded_config, self.config) if self.loaded_config else ()
+
     async def load(self, device: str | None) -> None:
         """Load, or reload when the device or the configuration differs from what is loaded.
 
@@ -142,7 +148,7 @@ class ModelRuntime:
         wanted = device or self.config.device
         async with self._lock:
             if self.state is ModelState.READY:
-                if self._device == wanted and self.loaded_config == self.config:
+                if self._device == wanted and not self.changed_keys:
                     return
                 await self._drain(reload=True)
                 await self._stop_handle()
@@ -189,7 +195,7 @@ class ModelRuntime:
         handle: EngineHandle | None = None
         try:
             params = self._make_params(config, device)
-            handle = self.handle = self._make_handle(lambda error: self._on_exit(handle, error))
+            handle = self.handle = self._make_handle(config.name, lambda error: self._on_exit(handle, error))
             self.loaded = await handle.start(params, self._on_progress)
         except LayaError as error:
             self._fail(error, handle)
