@@ -1,282 +1,249 @@
-"""The configuration as frozen pydantic models. Parsed once at the edge; trusted everywhere inside.
+"""The configuration as frozen pydantic models. Parsed once at the edge; trusted everywhere inside; any thread.
 
 Unknown keys are refused. Nothing here reads a file, touches a device or imports the node. ``NodeConfig`` checks
-what spans several parts (names are unique, targets exist, one match rule a route).
+what spans several parts (names are unique, targets exist, one match rule a route) and offers edits that return a new
+configuration. Field docstrings are the descriptions in the JSON schema.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import ValidationError
 
-from laya_desktop.config import units
-from laya_desktop.errors import near
+from laya_desktop.config import rules
+from laya_desktop.config.cross import cross_faults
+from laya_desktop.config.edits import edit, invalid, put, refuse_if_used, without
+from laya_desktop.config.rules import Fraction, Name, PathRule, PositiveDuration, PositiveSize, Size
 from laya_desktop.state.enums import Priority
 
-Duration = Annotated[
-    float, BeforeValidator(units.parse_duration), PlainSerializer(units.format_duration, return_type=str)
-]
-"""Seconds; written as ``300s``, ``5m`` or ``1h``."""
-
-Size = Annotated[int, BeforeValidator(units.parse_size), PlainSerializer(units.format_size, return_type=str)]
-"""Bytes; written as ``512MiB`` or ``2GiB``."""
-
-
-def _check_name(value: str) -> str:
-    if not value or len(value) > 128 or value != value.strip() or any(ord(c) < 32 for c in value):
-        raise ValueError("A name has 1 to 128 characters, no control characters, and no space at its ends.")
-    return value
-
-
-def _check_path_rule(value: str) -> str:
-    if not value.startswith("/"):
-        raise ValueError(f"A path starts with '/'. Write '/{value}'.")
-    if "?" in value or "#" in value:
-        raise ValueError("A path rule has no query string and no fragment. Match the path alone.")
-    return value
-
-
-def _check_methods(value: Any) -> Any:
-    if isinstance(value, str):
-        value = [value]
-    return [m.upper() if isinstance(m, str) else m for m in value] if isinstance(value, list | tuple) else value
-
-
-Name = Annotated[str, AfterValidator(_check_name)]
-PathRule = Annotated[str, AfterValidator(_check_path_rule)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
-Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+VERSION = 1
+"""The newest version of the file format that this program reads, and the one it writes."""
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, str_strip_whitespace=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True, hide_input_in_errors=True
+    )
 
 
 class ServerConfig(_Frozen):
     """Where and how the node listens."""
 
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 5292
-    """0 takes a free port (tests, demo)."""
-    api_keys: tuple[str, ...] = ()
+    host: rules.Host = "127.0.0.1"
+    """Address to listen on; loopback by default. Another address needs api_keys."""
+    port: Annotated[int, Field(ge=0, le=65535), rules.DIGITS] = 5292
+    """TCP port; 0 takes a free one (tests, demo)."""
+    api_keys: tuple[rules.CallerKey, ...] = ()
     """Keys that callers present; each is plain text or ``sha256:<hex>``."""
-    admin_key: str | None = None
-    """Key of ``/admin``; None: ``/admin`` answers loopback callers only."""
-    allowed_hosts: tuple[str, ...] = ()
+    admin_key: rules.CallerKey | None = None
+    """Key of ``/admin``; null: ``/admin`` answers loopback callers only."""
+    allowed_hosts: tuple[rules.HostRule, ...] = ()
     """Extra Host header names; loopback names and the listening address are always allowed."""
-    max_body: Size = 32 * 1024**2
-    max_connections: Annotated[int, Field(ge=1, le=65536)] = 4096
-    head_timeout: Duration = 10.0
-    body_timeout: Duration = 60.0
-    idle_timeout: Duration = 75.0
+    max_body: PositiveSize = 32 * 1024**2
+    """Largest request body, e.g. 32MiB."""
+    max_connections: Annotated[int, Field(ge=1, le=65536), rules.DIGITS] = 4096
+    """Connections held at once."""
+    head_timeout: PositiveDuration = 10.0
+    """Time for a request's head to arrive, e.g. 10s."""
+    body_timeout: PositiveDuration = 60.0
+    """Time for a request's body to arrive, e.g. 60s."""
+    idle_timeout: PositiveDuration = 75.0
+    """Time that an idle connection is kept open, e.g. 75s."""
 
 
 class LogConfig(_Frozen):
     """Log files."""
 
     level: Literal["debug", "info", "warn", "error"] = "info"
+    """Least severe messages that are written."""
     dir: Path | None = None
-    """None: the platform's log folder."""
+    """Folder of the log files; null: the platform's log folder."""
     rotate: Literal["daily", "none"] = "daily"
-    keep: Annotated[int, Field(ge=1, le=365)] = 7
-    max_total: Size = 1024**3
+    """When a new file is begun; a file that grows too large is always followed by a new one."""
+    keep: Annotated[int, Field(ge=1, le=365), rules.DIGITS] = 7
+    """Rotated files kept."""
+    max_total: PositiveSize = 1024**3
+    """Size of all log files together, e.g. 1GiB; the oldest go first."""
 
 
 class GuardConfig(_Frozen):
     """How the machine is kept alive."""
 
     mem_fraction: Fraction = 0.9
+    """Share of a device's memory that models may fill, above 0 and up to 1."""
     reserve_ram: Size = 2 * 1024**3
+    """RAM left to everything else, e.g. 2GiB."""
     reserve_vram: Size = 1024**3
-    mode: Literal["off", "warn", "shed"] = "shed"
+    """Memory left free on each GPU, e.g. 1GiB."""
+    mode: rules.GuardMode = "shed"
+    """off: only watch; warn: say so; shed: also refuse new work before the machine is overwhelmed."""
 
 
 class QueueConfig(_Frozen):
     """A model's bounded queue."""
 
     policy: Literal["fifo", "priority"] = "fifo"
-    max_waiting: Annotated[int, Field(ge=0, le=100_000)] = 64
-    max_wait: Duration = 120.0
+    """fifo: in order of arrival; priority: by the priority of the route, then in order of arrival."""
+    max_waiting: Annotated[int, Field(ge=0, le=100_000), rules.DIGITS] = 64
+    """Requests that may wait; one more is answered with 429."""
+    max_wait: PositiveDuration = 120.0
+    """Longest wait, e.g. 120s; then the request is answered with 503."""
 
 
 class CacheConfig(_Frozen):
     """A model's response cache."""
 
     enabled: bool = False
-    max_entries: Annotated[int, Field(ge=1)] = 1000
-    max_bytes: Size = 64 * 1024**2
-    ttl: Duration = 600.0
+    """Answer an equal request from memory."""
+    max_entries: Annotated[int, Field(ge=1, le=10_000_000), rules.DIGITS] = 1000
+    """Answers kept."""
+    max_bytes: PositiveSize = 64 * 1024**2
+    """Memory for all kept answers, e.g. 64MiB."""
+    ttl: PositiveDuration = 600.0
+    """How long an answer is kept, e.g. 10m."""
 
 
 class ModelConfig(_Frozen):
     """One LLM and how it is loaded."""
 
     name: Name
-    path: Path
+    """Its name, which routes and callers use; unique among models and upstreams."""
+    path: rules.ModelPath
+    """The GGUF file. A relative path starts at this configuration's folder; ``~`` is the home folder;
+    ``package:NAME/FILE`` is a file inside an installed Python package."""
     engine: Literal["llama_cpp", "fake"] = "llama_cpp"
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|gpu(:\d+)?)$")] = "auto"
-    gpu_layers: Literal["auto"] | Annotated[int, Field(ge=0, le=10_000)] = "auto"
-    batch_size: Annotated[int, Field(ge=1, le=256)] = 4
+    """What runs it; fake answers with made-up text, for tests."""
+    device: rules.Device = "auto"
+    """auto: GPU if the build and the machine have one and the model fits, else CPU; cpu; gpu; gpu:1."""
+    gpu_layers: rules.Layers = "auto"
+    """Layers offloaded to the GPU; auto: as many as the device takes."""
+    batch_size: Annotated[int, Field(ge=1, le=256), rules.DIGITS] = 4
     """Sequences decoded together (slots)."""
-    max_seq_len: Annotated[int, Field(ge=16, le=16_777_216)] = 4096
+    max_seq_len: Annotated[int, Field(ge=16, le=16_777_216), rules.DIGITS] = 4096
     """Tokens of context per sequence."""
-    num_worker: Literal["auto"] | Annotated[int, Field(ge=1, le=1024)] = "auto"
+    num_worker: rules.Threads = "auto"
     """Compute threads of this model's own pool; auto: physical cores, less one where there are more than two."""
     mem_fraction: Fraction | None = None
+    """Share of the device's memory for this model; null: the guard's."""
     preload: bool = False
-    idle_unload: Duration | None = None
+    """Load it when the node starts."""
+    idle_unload: PositiveDuration | None = None
+    """Unload it this long after the end of its last request, e.g. 10m; null: never."""
     warmup: bool = True
+    """Run a first decode while loading, so that the first answer is not slow."""
     queue: QueueConfig = QueueConfig()
+    """Its bounded queue."""
     cache: CacheConfig = CacheConfig()
-
-    @field_validator("device", mode="before")
-    @classmethod
-    def _device_words(cls, value: object) -> object:
-        words = ("auto", "cpu", "gpu")
-        if isinstance(value, str) and value not in words and not value.startswith("gpu:"):
-            raise ValueError(f"Unknown device '{value}'. Write auto, cpu, gpu or gpu:1.{near(value.lower(), words)}")
-        return value
+    """Its response cache."""
 
 
 class HealthConfig(_Frozen):
     """How an upstream is checked."""
 
     path: PathRule = "/health"
-    interval: Duration = 5.0
+    """Path that answers 200 while the upstream is well."""
+    interval: PositiveDuration = 5.0
+    """Time between two checks, e.g. 5s."""
 
 
 class UpstreamConfig(_Frozen):
     """A remote OpenAI-compatible server."""
 
     name: Name
-    url: str
-    api_key: str | None = None
+    """Its name, which routes use; unique among models and upstreams."""
+    url: rules.Url
+    """Where its API begins, e.g. ``http://192.168.1.20:5292/v1``."""
+    api_key: rules.Secret | None = None
     """Plain text or ``keyring:NAME``; sent to this upstream only."""
     health: HealthConfig | None = None
-    connect_timeout: Duration = 5.0
-
-    @field_validator("url")
-    @classmethod
-    def _url(cls, value: str) -> str:
-        if not value.startswith(("http://", "https://")) or not value.split("://", 1)[1].strip("/"):
-            raise ValueError("An upstream's url starts with http:// or https:// and names a host.")
-        if "@" in value or "?" in value or "#" in value:
-            raise ValueError("An upstream's url has no user, query or fragment. Put the key into api_key.")
-        return value.rstrip("/")
+    """How it is checked; null: not at all."""
+    connect_timeout: PositiveDuration = 5.0
+    """Time to reach it, e.g. 5s."""
 
 
 class MatchConfig(_Frozen):
     """What a route matches: exactly one of path, prefix and regex, plus conditions that must all hold."""
 
-    path: PathRule | None = None
-    prefix: PathRule | None = None
-    regex: str | None = None
+    path: rules.RoutePath | None = None
+    """This path and no other."""
+    prefix: rules.RoutePath | None = None
+    """This path and everything below it; it is stripped, and what follows names the API."""
+    regex: rules.Regex | None = None
+    """RE2 expression for the whole path; needs ``use_regex: true``."""
     use_regex: bool = False
-    methods: Annotated[tuple[Method, ...], BeforeValidator(_check_methods)] = ()
-    host: str | None = None
-    headers: dict[str, str | None] = {}
+    """Accepts what a regex costs: about 7 µs for every request that no path or prefix takes."""
+    methods: rules.Methods = ()
+    """HTTP methods; none: any."""
+    host: rules.HostRule | None = None
+    """The Host header."""
+    headers: rules.Headers = {}
     """Name to exact value; ``null``: present with any value; a value ending in ``*``: that prefix."""
     model: str | None = None
     """The body's ``model``."""
 
-    @model_validator(mode="after")
-    def _one_rule(self) -> Self:
-        given = [k for k in ("path", "prefix", "regex") if getattr(self, k) is not None]
-        if len(given) != 1:
-            found = f"both {' and '.join(given)}" if given else "none of them"
-            raise ValueError(f"A match has exactly one of path, prefix and regex; found {found}.")
-        if self.regex is not None and not self.use_regex:
-            raise ValueError(
-                "A regex is checked on every request that no path or prefix takes, about 7 µs each instead of "
-                "0.1 µs. Write use_regex: true beside it to accept that, or use path or prefix."
-            )
-        if self.use_regex and self.regex is None:
-            raise ValueError("use_regex: true has no regex beside it. Remove it or write a regex.")
-        return self
-
-    @field_validator("regex")
+    @model_validator(mode="wrap")
     @classmethod
-    def _regex(cls, value: str | None) -> str | None:
-        if value is not None:
-            import re2  # google-re2: linear time, so a rule cannot hang the router
-
-            try:
-                re2.compile(value)
-            except re2.error as error:
-                detail = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-                raise ValueError(f"Not a regular expression that RE2 accepts: {detail}.") from None
-        return value
+    def _one_rule(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Reports the rule beside the faults of single fields, so that all show at once."""
+        faults = [] if not isinstance(data, dict) else rules.rule_faults(data)
+        try:
+            match = handler(data)
+        except ValidationError as error:
+            unknown = any(e["type"] == "extra_forbidden" for e in error.errors(include_url=False))
+            if not faults or (unknown and "none of them" in faults[0][1]):
+                raise  # a misspelt 'prefix' explains the missing one
+            raise invalid("MatchConfig", faults, error) from None
+        if faults:
+            raise invalid("MatchConfig", faults)
+        return match
 
 
 class RouteConfig(_Frozen):
     """A match rule plus policy."""
 
     name: Name
+    """Its name; unique among routes."""
     match: MatchConfig
+    """What it matches."""
     target: Name
     """Name of a model or an upstream."""
     enabled: bool = True
+    """False: the route is kept but matches nothing."""
     priority: Priority = Priority.NORMAL
-    timeout: Duration = 300.0
+    """Scheduling class of its requests."""
+    timeout: PositiveDuration = 300.0
+    """Longest time for a whole answer, e.g. 300s."""
 
 
 class NodeConfig(_Frozen):
     """The whole configuration of a node."""
 
-    version: Literal[1] = 1
+    version: Annotated[Literal[1], BeforeValidator(rules.no_bool)] = 1
+    """Version of this file's format; a missing one means 1."""
     server: ServerConfig = ServerConfig()
+    """Where and how the node listens."""
     log: LogConfig = LogConfig()
+    """Log files."""
     guard: GuardConfig = GuardConfig()
+    """How the machine is kept alive."""
     models: tuple[ModelConfig, ...] = ()
+    """LLMs that this node runs."""
     upstreams: tuple[UpstreamConfig, ...] = ()
+    """Remote servers that this node passes requests to."""
     routes: tuple[RouteConfig, ...] = ()
+    """Which request goes to which model or upstream."""
 
     @model_validator(mode="after")
     def _cross_checks(self) -> Self:
-        errors = [*self._duplicate_names(), *self._dangling_targets()]
-        if errors:
-            raise ValidationError.from_exception_data("NodeConfig", errors)
+        models, upstreams = [m.name for m in self.models], [u.name for u in self.upstreams]
+        faults = cross_faults(models, upstreams, [(r.name, r.target) for r in self.routes])
+        if faults:
+            raise invalid("NodeConfig", faults)
         return self
-
-    def _duplicate_names(self) -> list[InitErrorDetails]:
-        errors = []
-        seen: dict[str, str] = {}
-        for kind, items in (("models", self.models), ("upstreams", self.upstreams)):
-            for i, item in enumerate(items):
-                if item.name in seen:
-                    errors.append(_fault((kind, i, "name"), f"The name '{item.name}' is taken by {seen[item.name]}."))
-                seen.setdefault(item.name, f"{kind}[{i}]")
-        routes: dict[str, int] = {}
-        for i, route in enumerate(self.routes):
-            if route.name in routes:
-                taken = f"The name '{route.name}' is taken by routes[{routes[route.name]}]."
-                errors.append(_fault(("routes", i, "name"), taken))
-            routes.setdefault(route.name, i)
-        return errors
-
-    def _dangling_targets(self) -> list[InitErrorDetails]:
-        known = self.target_names
-        return [
-            _fault(
-                ("routes", i, "target"),
-                f"No model or upstream '{route.target}'.{near(route.target, known)}"
-                + ("" if known else " Add a model or an upstream first."),
-            )
-            for i, route in enumerate(self.routes)
-            if route.target not in known
-        ]
 
     @property
     def target_names(self) -> tuple[str, ...]:
@@ -295,6 +262,68 @@ class NodeConfig(_Frozen):
         """The route of that name, or None."""
         return next((r for r in self.routes if r.name == name), None)
 
+    def with_model(self, model: ModelConfig, replacing: str | None = None) -> Self:
+        """Add a model, or put it in the place of ``replacing``; the routes of a renamed model follow it.
 
-def _fault(loc: tuple[str | int, ...], message: str) -> InitErrorDetails:
-    return InitErrorDetails(type=PydanticCustomError("laya", "{text}", {"text": message}), loc=loc, input=None)
+        Raises:
+            ConfigError: the name is taken, or there is no model ``replacing``.
+        """
+        return edit(self, models=put("models", self.models, model, replacing), routes=self._follow(replacing, model))
+
+    def without_model(self, name: str) -> Self:
+        """Remove a model.
+
+        Raises:
+            LayaError: there is none, or routes use it (code ``target_in_use``).
+        """
+        refuse_if_used("model", name, self.routes)
+        return edit(self, models=without("models", self.models, name))
+
+    def with_upstream(self, upstream: UpstreamConfig, replacing: str | None = None) -> Self:
+        """Add an upstream, or put it in the place of ``replacing``; the routes of a renamed one follow it.
+
+        Raises:
+            ConfigError: the name is taken, or there is no upstream ``replacing``.
+        """
+        items = put("upstreams", self.upstreams, upstream, replacing)
+        return edit(self, upstreams=items, routes=self._follow(replacing, upstream))
+
+    def without_upstream(self, name: str) -> Self:
+        """Remove an upstream.
+
+        Raises:
+            LayaError: there is none, or routes use it (code ``target_in_use``).
+        """
+        refuse_if_used("upstream", name, self.routes)
+        return edit(self, upstreams=without("upstreams", self.upstreams, name))
+
+    def with_route(self, route: RouteConfig, replacing: str | None = None) -> Self:
+        """Add a route, or put it in the place of ``replacing``.
+
+        Raises:
+            ConfigError: the name is taken, the target unknown, or there is no route ``replacing``.
+        """
+        return edit(self, routes=put("routes", self.routes, route, replacing))
+
+    def without_route(self, name: str) -> Self:
+        """Remove a route.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        return edit(self, routes=without("routes", self.routes, name))
+
+    def move_route(self, name: str, place: int) -> Self:
+        """Move a route to a 0-based place, counted after it was taken out; places beyond the ends mean the ends.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        rest = list(without("routes", self.routes, name))
+        rest.insert(max(0, place), next(r for r in self.routes if r.name == name))
+        return edit(self, routes=tuple(rest))
+
+    def _follow(self, old: str | None, item: ModelConfig | UpstreamConfig) -> tuple[RouteConfig, ...]:
+        if old is None or old == item.name:
+            return self.routes
+        return tuple(r.model_copy(update={"target": item.name}) if r.target == old else r for r in self.routes)
