@@ -180,7 +180,7 @@ def _spawn(
 
 
 async def _accept_or_exit(listener: socket.socket, token: str, process: WorkerProcess) -> socket.socket:
-    accepting = spawn(_accept(listener, token), f"accept worker {process.pid}")
+    accepting: asyncio.Task[socket.socket] = spawn(_accept(listener, token), f"accept worker {process.pid}")
     exiting = spawn(process.wait(), f"exit of worker {process.pid}")
     try:
         await asyncio.wait((accepting, exiting), timeout=_CONNECT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
