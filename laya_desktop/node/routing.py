@@ -1,0 +1,259 @@
+"""The routing table: which route takes a request. Pure and immutable; the node's loop reads it and swaps it whole.
+
+Precedence is fixed: exact path, then the longest prefix that ends between two segments, then regexes in file order;
+among rules with the same path the one with more conditions wins, then the narrower one. Where all rules of a path
+fail their conditions, the next shorter prefix is tried. A regex must match the whole path. Never touches a socket,
+a target or the configuration file.
+
+What a route leaves for its target (``stripped_path``): a prefix leaves what follows it; a regex leaves what its group
+``rest`` matched; an exact path and any other regex leave the standard API part at their end (``/chat/completions``),
+or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, Final, Self, cast
+
+import msgspec
+import re2
+
+from laya_desktop.config.schema import NodeConfig, RouteConfig
+from laya_desktop.errors import ConfigError, Problem
+from laya_desktop.node import routing_checks, routing_explain
+from laya_desktop.node.routing_index import build, build_unread
+from laya_desktop.node.routing_paths import normalise_path
+from laya_desktop.node.routing_rules import PathKind, Request, Rule
+from laya_desktop.state.snapshot import RouteExplanation
+
+__all__ = ["NEED_MODEL", "UNREAD", "Decision", "NeedModel", "RoutingTable", "Unread", "normalise_path"]
+
+_API_PARTS = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models")
+_REGEX_SET_BYTES = 64 * 1024**2
+_ALL_RANKS = 1 << 62
+_NO_GROUPS: Final[dict[str, str]] = {}
+
+
+class Unread(Enum):
+    """Type of ``UNREAD``."""
+
+    UNREAD = "unread"
+
+
+class NeedModel(Enum):
+    """Type of ``NEED_MODEL``."""
+
+    NEED_MODEL = "need_model"
+
+
+UNREAD: Final = Unread.UNREAD
+"""In place of a model: the body has not been read yet."""
+NEED_MODEL: Final = NeedModel.NEED_MODEL
+"""The answer depends on the body's model: read the body and ask again."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The route that takes a request.
+
+    Attributes:
+        route: as configured when the request was admitted.
+        stripped_path: what follows the route's own path, ``""`` or ``/chat/completions``, with or without ``/v1``.
+        groups: named groups of a regex that took part in the match; do not change it.
+    """
+
+    route: RouteConfig
+    stripped_path: str
+    groups: dict[str, str]
+
+
+class _Group:
+    """All rules with one path, best first."""
+
+    __slots__ = ("decision", "index", "only", "regex", "unread_index")
+
+    def __init__(self, rules: list[Rule]) -> None:
+        first = rules[0]
+        kind = first.kind
+        only = len(rules) == 1 and not first.conditions
+        self.only = first.route if only and kind == "prefix" else None
+        self.decision = Decision(first.route, _api_part(first.path), _NO_GROUPS) if only and kind == "path" else None
+        self.index = build(rules)
+        asks_model = any("model" in rule.conditions for rule in rules)
+        self.unread_index = build_unread(rules) if asks_model else self.index
+        self.regex = re2.compile(first.path) if kind == "regex" else None
+
+    def find(
+        self, method: str, host: str, headers: Mapping[str, str], model: str | Unread | None
+    ) -> RouteConfig | NeedModel | None:
+        """The winning route among these, ``NEED_MODEL``, or None where all fail their conditions."""
+        request_headers = cast(dict[str, str], headers)
+        if model is UNREAD:
+            entry = self.unread_index.find(Request(method, host, request_headers, None), _ALL_RANKS)
+        else:
+            entry = self.index.find(Request(method, host, request_headers, model), _ALL_RANKS)
+        if entry is None:
+            return None
+        return NEED_MODEL if entry.needs_model else entry.route
+
+
+class RoutingTable:
+    """Immutable. Made by ``compile``; put in force by one assignment.
+
+    Attributes:
+        warnings: rules that can never win, and other doubtful ones; they do not stop the table from working.
+        shadowed: name of a route → name of the route that always wins before it.
+    """
+
+    __slots__ = ("_deep", "_exact", "_prefixes", "_regex_set", "_regexes", "_root", "_rules", "shadowed", "warnings")
+
+    def __init__(self, rules: Iterable[Rule], off: Iterable[RouteConfig] = ()) -> None:
+        self._rules = routing_explain.Rules(tuple(rules), tuple(off))
+        groups = {key: _Group(members) for key, members in self._rules.by_path.items()}
+        self._exact = _of_kind(groups, "path")
+        self._prefixes = _of_kind(groups, "prefix")
+        self._root = self._prefixes.pop("/", None)
+        depths = {path.count("/") for path in self._prefixes}
+        self._deep = tuple(depth in depths for depth in range(1, max(depths, default=0) + 1))
+        self._regexes = tuple(_of_kind(groups, "regex").values())
+        self._regex_set = _regex_set(list(_of_kind(groups, "regex")))
+        self.warnings: tuple[Problem, ...] = ()
+        self.shadowed: dict[str, str] = {}
+
+    @classmethod
+    def compile(cls, config: NodeConfig) -> Self:
+        """The table of a configuration; routes that are off take no part.
+
+        Raises:
+            ConfigError: two rules of which neither wins over the other, or a path that no request can have.
+        """
+        rules: list[Rule] = []
+        problems: list[Problem] = []
+        for i, route in enumerate(config.routes):
+            if route.enabled:
+                try:
+                    rules.append(Rule.parse(route, i))
+                except ValueError as error:
+                    problems.append(Problem(f"Route '{route.name}': {error}", ("routes", i, "match")))
+        table = cls(rules, [r for r in config.routes if not r.enabled])
+        problems += routing_checks.ties(table._rules.by_path.values())
+        if problems:
+            raise ConfigError("configuration", sorted(problems, key=lambda p: p.loc[1:2]))
+        table.shadowed, table.warnings = routing_checks.unreachable(table._rules.by_path, config.server)
+        return table
+
+    def decide(
+        self, method: str, path: str, host: str, headers: Mapping[str, str], model: str | Unread | None
+    ) -> Decision | NeedModel | None:
+        """The route of a request; None where no route fits.
+
+        Args:
+            method: in capitals.
+            path: as ``normalise_path`` returns it.
+            host: the Host header, with or without a port.
+            headers: names in lower case.
+            model: the body's ``model``; None: it names none; ``UNREAD``: the body was not read.
+
+        Returns:
+            ``NEED_MODEL`` only for ``UNREAD``, and only where a rule that could win asks for the model.
+        """
+        group = self._exact.get(path)
+        if group is not None:
+            if group.decision is not None:
+                return group.decision
+            found = group.find(method, host, headers, model)
+            if found is not None:
+                return found if found is NEED_MODEL else Decision(found, _api_part(path), _NO_GROUPS)
+        for end in _ends(path, self._deep):
+            group = self._prefixes.get(path[:end])
+            if group is not None:
+                found = group.only or group.find(method, host, headers, model)
+                if found is not None:
+                    return found if found is NEED_MODEL else Decision(found, path[end:], _NO_GROUPS)
+        return None if path == "*" else self._decide_last(method, path, host, headers, model)
+
+    def _decide_last(
+        self, method: str, path: str, host: str, headers: Mapping[str, str], model: str | Unread | None
+    ) -> Decision | NeedModel | None:
+        """The prefix ``/`` and the regexes."""
+        if self._root is not None:
+            found = self._root.only or self._root.find(method, host, headers, model)
+            if found is not None:
+                return found if found is NEED_MODEL else Decision(found, "" if path == "/" else path, _NO_GROUPS)
+        for group in self._matching(path):
+            found = group.find(method, host, headers, model)
+            if found is NEED_MODEL:
+                return NEED_MODEL
+            if found is not None:
+                return _regex_decision(found, group.regex, path)
+        return None
+
+    def _matching(self, path: str) -> Iterator[_Group]:
+        if self._regex_set is None:
+            return (g for g in self._regexes if g.regex is not None and g.regex.fullmatch(path))
+        return (self._regexes[i] for i in sorted(self._regex_set.Match(path) or ()))
+
+    def explain(self, method: str, path: str, headers: Mapping[str, str], model: str | None = None) -> RouteExplanation:
+        """Which route a request would take, and in words why each other one would not.
+
+        Args:
+            method: in any case.
+            path: as a person types it, with or without a query.
+            headers: in any case; ``Host`` among them.
+            model: the body's ``model``, or None where it names none.
+        """
+        return routing_explain.explain(self._rules, self._winner, method, path, headers, model)
+
+    def _winner(self, request: Request, path: str) -> tuple[RouteConfig, str] | None:
+        decision = self.decide(request.method, path, request.host, request.headers, request.model)
+        return (decision.route, decision.stripped_path) if isinstance(decision, Decision) else None
+
+
+def _ends(path: str, deep: tuple[bool, ...]) -> list[int]:
+    """Where prefixes of the depths in use would end in a path, the longest first."""
+    ends = []
+    end = 0
+    for in_use in deep:
+        end = path.find("/", end + 1)
+        if end < 0:
+            if in_use:
+                ends.append(len(path))
+            break
+        if in_use:
+            ends.append(end)
+    ends.reverse()
+    return ends
+
+
+def _of_kind(groups: dict[tuple[PathKind, str], _Group], kind: PathKind) -> dict[str, _Group]:
+    return {path: group for (k, path), group in groups.items() if k == kind}
+
+
+def _api_part(path: str) -> str:
+    return next((part for part in _API_PARTS if path.endswith(part)), "")
+
+
+def _regex_decision(route: RouteConfig, regex: Any, path: str) -> Decision:
+    if not regex.groupindex:
+        return Decision(route, _api_part(path), _NO_GROUPS)
+    match = regex.fullmatch(path)
+    groups = {name: text for name, text in match.groupdict().items() if text is not None}
+    rest = groups.get("rest")
+    if rest is None:
+        return Decision(route, _api_part(path), groups)
+    return Decision(route, rest if rest.startswith("/") or not rest else f"/{rest}", groups)
+
+
+def _regex_set(patterns: list[str]) -> Any | None:
+    """One automaton for all regexes, or None where it would not fit its memory: then they are tried one by one."""
+    if not patterns:
+        return None
+    options = re2.Options()
+    options.max_mem = _REGEX_SET_BYTES
+    options.log_errors = False
+    found = re2.Set.FullMatchSet(options)
+    for pattern in patterns:
+        found.Add(pattern)
+    probe = found.Add(r"\x00")  # matches no path; proves that the automaton could be built at all
+    found.Compile()
+    return found if found.Match("\x00") == [probe] else None
