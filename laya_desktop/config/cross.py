@@ -26,18 +26,23 @@ def cross_faults(models: Names, upstreams: Names, routes: Sequence[tuple[str | N
 
 def _duplicates(groups: Sequence[tuple[str, Names]]) -> list[Fault]:
     faults: list[Fault] = []
-    seen: dict[str, str] = {}
+    seen: dict[str, str] = {}  # name → kind of its first owner
     for kind, names in groups:
         for i, name in enumerate(names):
             if name is None:
                 continue
             if name in seen:
-                faults.append(((kind, i, "name"), f"The name '{name}' is taken by {seen[name]}. Write another one."))
-            seen.setdefault(name, f"{kind}[{i}]")
+                owner = (
+                    f"{'another' if seen[name] == kind else 'a' if seen[name] == 'models' else 'an'} {seen[name][:-1]}"
+                )
+                faults.append(((kind, i, "name"), f"The name '{name}' is taken by {owner}. Write another one."))
+            seen.setdefault(name, kind)
     return faults
 
 
 def _dangling(known: Names, targets: Names) -> list[Fault]:
+    if None in known:
+        return []  # the nameless one may be the target; its own fault comes first
     names = list(dict.fromkeys(n for n in known if n is not None))
     way_out = "" if names else " Add a model or an upstream first."
     present = set(names)

@@ -22,7 +22,7 @@ _Model = type[BaseModel]
 
 _SECRET = {"api_keys", "admin_key", "api_key"}
 _EXAMPLES = {
-    "name": "name: my-llm-7b",
+    "name": "name: NAME",
     "path": "path: /data/models/my-llm-7b.gguf",
     "target": "target: NAME, the name of a model or an upstream",
     "match": "match: {prefix: /v1/model}",

@@ -1,0 +1,91 @@
+"""Two configurations compared, in words: one short line per difference. Pure; any thread."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import Any
+
+from pydantic import BaseModel
+
+from laya_desktop.config.schema import ModelConfig, NodeConfig, RouteConfig, UpstreamConfig
+
+Item = ModelConfig | UpstreamConfig | RouteConfig
+
+LISTS = {"models": "model", "upstreams": "upstream", "routes": "route"}
+_SECRET = {"api_keys", "admin_key", "api_key"}
+_IDENTITY = {"models": "path", "upstreams": "url", "routes": "match"}
+"""The field that tells a renamed item from a new one."""
+
+
+def describe(old: NodeConfig, new: NodeConfig) -> tuple[str, ...]:
+    """Lines such as ``route chat: priority normal → batch`` or ``model my-llm: added``; none where both are equal."""
+    if old == new:
+        return ()
+    lines: list[str] = []
+    for part in ("server", "log", "guard"):
+        lines += [f"{part}: {text}" for text in _fields(getattr(old, part), getattr(new, part))]
+    for kind, noun in LISTS.items():
+        lines += _items(noun, kind, getattr(old, kind), getattr(new, kind))
+    return tuple(lines)
+
+
+def pair(kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -> list[int | None]:
+    """For each new item the index of the old one that it continues (same name, or renamed), or None."""
+    by_name = {item.name: i for i, item in enumerate(old)}
+    pairs: list[int | None] = [by_name.get(item.name) for item in new]
+    taken = {i for i in pairs if i is not None}
+    for tag, a, a_end, b, b_end in SequenceMatcher(
+        None, [i.name for i in old], [i.name for i in new], autojunk=False
+    ).get_opcodes():
+        if tag != "replace":
+            continue
+        for i, j in zip(range(a, a_end), range(b, b_end), strict=False):
+            same = getattr(old[i], _IDENTITY[kind]) == getattr(new[j], _IDENTITY[kind])
+            if pairs[j] is None and i not in taken and same:
+                pairs[j] = i
+                taken.add(i)
+    return pairs
+
+
+def _items(noun: str, kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -> list[str]:
+    pairs = pair(kind, old, new)
+    kept = [i for i in pairs if i is not None]
+    lines = [f"{noun} {item.name}: removed" for i, item in enumerate(old) if i not in kept]
+    for j, i in enumerate(pairs):
+        if i is None:
+            lines.append(f"{noun} {new[j].name}: added")
+        else:
+            lines += [f"{noun} {old[i].name}: {text}" for text in _fields(old[i], new[j])]
+    if kept != sorted(kept):
+        lines.append(f"{kind}: order changed to {', '.join(item.name for item in new)}")
+    return lines
+
+
+def _fields(old: BaseModel, new: BaseModel, path: str = "") -> list[str]:
+    lines: list[str] = []
+    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    for name in type(old).model_fields:
+        a, b = getattr(old, name), getattr(new, name)
+        if a == b:
+            continue
+        if name == "name" and not path:
+            lines.append(f"renamed to {b}")
+        elif isinstance(a, BaseModel) and isinstance(b, BaseModel):
+            lines += _fields(a, b, f"{path}{name}.")
+        elif name in _SECRET:
+            lines.append(f"{path}{name} changed")
+        else:
+            lines.append(f"{path}{name} {_shown(before[name])} → {_shown(after[name])}")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, dict):
+        text = ", ".join(f"{k}: {_shown(v)}" for k, v in value.items() if v is not None) or "none"
+    else:
+        text = ", ".join(map(_shown, value)) or "none" if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
