@@ -239,7 +239,7 @@ class Rule:
         """The rule of a route.
 
         Raises:
-            ValueError: a path that no request can have, or a header named twice.
+            ValueError: a path that no request can have, or a host with a wildcard.
         """
         match = route.match
         if match.regex is not None:
@@ -278,11 +278,11 @@ def _conditions(match: MatchConfig) -> dict[str, Condition]:
     if match.methods:
         found["method"] = MethodIn(frozenset(match.methods))
     if match.host is not None:
+        if "*" in match.host:
+            raise ValueError(f"The host '{match.host}' has a '*'. Write one host name; use one route for each.")
         found["host"] = HostIs(match.host.lower())
     for label, value in match.headers.items():
         name = label.lower()
-        if f"header {name}" in found:
-            raise ValueError(f"Header {label} is named twice. Keep one of them; case makes no difference.")
         found[f"header {name}"] = _header(name, label, value)
     if match.model is not None:
         found["model"] = ModelIs(match.model)

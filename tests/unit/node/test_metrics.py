@@ -1,0 +1,128 @@
+"""Latency quantiles, token rates and counters."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laya_desktop.node.metrics import LatencyHistogram, Metrics, TokenRate
+
+
+def test_nothing_recorded_is_unknown():
+    stats = LatencyHistogram().stats()
+    assert (stats.count, stats.rate_per_s, stats.p50_us, stats.p99_us, stats.max_us) == (0, 0.0, None, None, None)
+
+
+def test_quantiles_are_within_a_bucket_of_the_truth():
+    rng = random.Random(1)
+    values = sorted(rng.lognormvariate(3, 1.5) for _ in range(20_000))
+    histogram = LatencyHistogram()
+    for value in values:
+        histogram.record(value)
+    stats = histogram.stats()
+    assert stats.p50_us == pytest.approx(values[10_000], rel=0.04)
+    assert stats.p95_us == pytest.approx(values[19_000], rel=0.04)
+    assert stats.p99_us == pytest.approx(values[19_800], rel=0.04)
+    assert stats.max_us == values[-1]
+    assert histogram.sum_us == pytest.approx(sum(values))
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=50))
+def test_quantiles_are_ordered_and_never_above_the_largest(values: list[float]):
+    histogram = LatencyHistogram()
+    for value in values:
+        histogram.record(value)
+    stats = histogram.stats()
+    assert stats.count == len(values)
+    assert 0 <= stats.p50_us <= stats.p95_us <= stats.p99_us <= stats.max_us == max(values)
+
+
+def test_one_value_is_every_quantile():
+    histogram = LatencyHistogram()
+    histogram.record(12.0)
+    stats = histogram.stats()
+    assert stats.p50_us == pytest.approx(12.0, rel=0.07)
+    assert stats.p99_us == stats.max_us == 12.0
+
+
+def test_the_window_slides_and_the_count_stays():
+    histogram = LatencyHistogram()
+    for second in range(100, 112):
+        histogram.tick(second + 0.5)
+        histogram.record(float(second))
+    histogram.tick(111.5)
+    stats = histogram.stats()
+    assert stats.count == 12
+    assert stats.max_us == 111.0
+    assert stats.rate_per_s == pytest.approx(10 / 9.5)
+    histogram.tick(119.0)
+    assert histogram.stats().p50_us == pytest.approx(110.5, rel=0.04)
+    histogram.tick(121.0)
+    assert histogram.idle
+    assert histogram.stats().p50_us is None
+    assert histogram.stats().count == 12
+
+
+def test_a_burst_after_a_pause_is_not_lost():
+    histogram = LatencyHistogram()
+    histogram.tick(0.0)
+    histogram.tick(1000.9)
+    histogram.record(5.0)
+    histogram.tick(1001.0)
+    assert histogram.stats().max_us == 5.0
+
+
+def test_routes_are_counted_apart():
+    metrics = Metrics()
+    metrics.tick(50.0)
+    metrics.record_routing("chat", 10.0)
+    metrics.record_routing("chat", 10.0)
+    metrics.record_routing("big", 1000.0)
+    metrics.record_routing(None, 20.0)
+    assert metrics.routing.count == 4
+    assert metrics.routing_sum_us == 1040.0
+    hits, p50_us, p99_us = metrics.route_stats("chat")
+    assert (hits, p50_us, p99_us) == (2, pytest.approx(10, rel=0.07), pytest.approx(10, rel=0.07))
+    assert metrics.route_stats("big")[0] == 1
+    assert metrics.route_stats("never") == (0, None, None)
+    metrics.tick(70.0)
+    assert metrics.route_stats("chat") == (2, None, None)
+    metrics.record_routing("chat", 30.0)
+    assert metrics.route_stats("chat")[0] == 3
+    metrics.forget("chat")
+    assert metrics.route_stats("chat") == (0, None, None)
+
+
+def test_token_rate_over_two_seconds():
+    rate = TokenRate()
+    assert rate.per_s(0.0) == 0.0
+    for i in range(1, 101):
+        rate.add(4, 10 + i * 0.05)
+    assert rate.total == 400
+    assert rate.per_s(15.0) == pytest.approx(80, rel=0.06)
+    assert 0 < rate.per_s(16.0) < 50
+    assert rate.per_s(17.1) == 0.0
+
+
+def test_token_rate_just_after_a_pause_is_not_understated():
+    rate = TokenRate()
+    rate.add(1, 10.0)
+    for i in range(1, 51):
+        rate.add(1, 100 + i * 0.01)
+    assert rate.per_s(100.5) == pytest.approx(100, rel=0.05)
+
+
+def test_models_and_answers_are_counted():
+    metrics = Metrics()
+    metrics.model("a").decode.add(10, 5.0)
+    metrics.model("a").prefill.add(100, 5.0)
+    assert metrics.model("a").decode.per_s(5.0) == 40.0
+    assert metrics.model("b").decode.per_s(5.0) == 0.0
+    metrics.forget_model("a")
+    assert metrics.model("a").decode.total == 0
+    for status in (200, 204, 404, 503):
+        metrics.count_response(status)
+    assert metrics.responses == {"2xx": 2, "4xx": 1, "5xx": 1}
