@@ -15,8 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit(f"laya: Laya Desktop needs Python 3.11 or newer; this is {sys.version.split()[0]}.")
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -61,8 +65,6 @@ def main() -> int:
     stamps = STAMP.read_text().split() if STAMP.exists() else []
     if wanted in stamps:
         return 0
-    if sys.version_info < (3, 11):
-        return _fail(f"Laya Desktop needs Python 3.11 or newer; this is {sys.version.split()[0]}.")
     started = time.monotonic()
     _qt_libraries()
     if not _environment() or not _packages(dev=args.dev) or not _check_llama():

@@ -44,9 +44,7 @@ class GenerationStream:
         if self.over:
             return
         if isinstance(event, Refused):
-            refusal = LayaError(
-                event.message, hint=event.hint, code=event.code, status=event.status, param=event.param
-            )
+            refusal = LayaError(event.message, hint=event.hint, code=event.code, status=event.status, param=event.param)
             self.fail(refusal)
             return
         self._events.put_nowait(event)
@@ -60,10 +58,9 @@ class GenerationStream:
 
     def cancel(self, reason: str) -> None:
         """Stop the request wherever it is; the iteration ends with the error that says why."""
-        if self.over:
-            return
-        self._on_cancel(self, reason)
-        self.fail(LayaError(f"The request was cancelled: {reason}.", code="cancelled", status=499))
+        if not self.over:
+            self.fail(LayaError(f"The request was cancelled: {reason}.", code="cancelled", status=499))
+            self._on_cancel(self, reason)
 
     def __aiter__(self) -> AsyncIterator[RequestEvent]:
         return self
@@ -87,7 +84,6 @@ class GenerationStream:
     def _expire(self, timeout_s: float) -> None:
         if self.over:
             return
-        self._on_cancel(self, "timeout")
         self.fail(
             LayaError(
                 f"The answer was not complete after {timeout_s:g} s, the route's timeout.",
@@ -96,3 +92,4 @@ class GenerationStream:
                 status=504,
             )
         )
+        self._on_cancel(self, "timeout")

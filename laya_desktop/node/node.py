@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from laya_desktop.config.store import ConfigDocument
 from laya_desktop.errors import LayaError
@@ -25,7 +25,7 @@ from laya_desktop.node.records import RequestLog, RequestRecord
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.tasks import spawn
 from laya_desktop.node.upstream import UpstreamPool
-from laya_desktop.state.enums import ModelState, NodeState, Phase
+from laya_desktop.state.enums import NodeState
 from laya_desktop.state.events import ConfigApplied, ConfigChangedOnDisk, ConfigSaved, Event, NodeStateChanged, Notice
 from laya_desktop.state.snapshot import (
     Capability,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 SNAPSHOT_S = 0.25
 GRACE_S = 5.0
 

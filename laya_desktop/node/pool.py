@@ -78,9 +78,7 @@ class ModelPool:
         """Unload a model once its running answers are done."""
         await self._runtime(name).unload(reason)
 
-    def generate(
-        self, record: RequestRecord, model: str, request: Generate, timeout_s: float
-    ) -> GenerationStream:
+    def generate(self, record: RequestRecord, model: str, request: Generate, timeout_s: float) -> GenerationStream:
         """Admit a request. Raises LayaError."""
         now_s = time.monotonic()
         runtime = self._runtime(model)

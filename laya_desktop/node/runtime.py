@@ -61,7 +61,7 @@ class EngineHandle(Protocol):
 
 
 HandleFactory = Callable[[str, Callable[[LayaError | None], None]], EngineHandle]
-"""Makes a handle for the model of that name; the second argument is called once when the worker dies without having been asked to."""
+"""Makes a handle for the model of that name; its second argument is called once when the worker dies unasked."""
 
 ParamsFactory = Callable[["ModelConfig", str | None], "EngineParams"]
 """Resolves a model's configuration and the device asked for into what the worker loads. Raises LayaError."""

@@ -1,0 +1,109 @@
+"""The command line as a user types it, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def laya(*args: str, home: Path, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"LAYA_HOME": str(home)}
+    command = [sys.executable, "-m", "laya_desktop", *args]
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout_s, cwd=ROOT)
+
+
+@pytest.mark.e2e
+def test_demo_prints_one_json_line_from_the_real_model(tmp_path: Path) -> None:
+    done = laya("demo", "--exit-after-reply", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    reply = json.loads(line)
+    assert len(reply["reply"]) > 10
+    assert reply["route"]
+    assert 0 < reply["routing_us"] < 1e6
+    assert 0 < reply["ttft_s"] < 60
+    assert reply["decode_tokens_per_s"] > 0
+    assert reply["completion_tokens"] > 1
+    assert reply["device"]
+
+
+def test_serve_answers_and_ends_on_sigterm(tmp_path: Path) -> None:
+    env = os.environ | {"LAYA_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "laya_desktop", "serve", "configs/demo.yaml", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, cwd=ROOT
+    ) as p:
+        try:
+            assert p.stdout is not None
+            url = p.stdout.readline().split()[-1]
+            with urllib.request.urlopen(f"{url}/health", timeout=10) as response:
+                assert json.load(response)["status"] == "ok"
+            p.send_signal(signal.SIGTERM)
+            assert p.wait(15) == 0
+        finally:
+            p.kill()
+
+
+def test_without_a_display_the_window_command_says_so_and_serves(tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+    env["LAYA_HOME"] = str(tmp_path)
+    command = [sys.executable, "-m", "laya_desktop", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT) as p:
+        try:
+            assert p.stdout is not None
+            assert p.stderr is not None
+            assert "http://127.0.0.1:" in p.stdout.readline()
+            p.send_signal(signal.SIGINT)
+            assert p.wait(15) == 0
+            assert "no display" in p.stderr.read()
+        finally:
+            p.kill()
+
+
+def test_the_core_runs_where_qt_is_not_installed(tmp_path: Path) -> None:
+    blocker = "import sys; sys.modules['PySide6'] = None; sys.modules['pyqtgraph'] = None; "
+    code = blocker + "from laya_desktop.cli import main; sys.exit(main(['check', 'configs/demo.yaml']))"
+    env = os.environ | {"LAYA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_reports_every_problem_with_its_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(
+        "version: 1\nmodels:\n  - name: a\n    path: /x.gguf\n    batchsize: 2\n"
+        "routes:\n  - name: r\n    match: {prefix: /a}\n    target: b\n"
+    )
+    done = laya("check", str(bad), home=tmp_path)
+    assert done.returncode == 1
+    assert f"{bad}:5:5" in done.stderr
+    assert "batch_size" in done.stderr
+    assert f"{bad}:9:" in done.stderr
+    assert "'b'" in done.stderr
+
+
+def test_route_names_the_winner_and_why_the_others_lost(tmp_path: Path) -> None:
+    done = laya("route", "configs/demo.yaml", "POST", "/v1/model/chat/completions", "--json", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    explanation = json.loads(done.stdout)
+    assert explanation["winner"]
+    assert explanation["target"] == "smollm2-135m"
+    assert len([c for c in explanation["candidates"] if c["won"]]) == 1
+    assert laya("route", "configs/demo.yaml", "GET", "/nowhere", home=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("args", [("serve", "missing.yaml"), ("check", "missing.yaml"), ("missing.yaml",)])
+def test_a_missing_file_is_one_clear_line(tmp_path: Path, args: tuple[str, ...]) -> None:
+    done = laya(*args, home=tmp_path)
+    assert done.returncode == 1
+    assert "missing.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
