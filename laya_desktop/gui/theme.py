@@ -16,6 +16,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
+from laya_desktop import paths
 from laya_desktop.state.enums import Level, ModelState, NodeState
 
 SPACE_1, SPACE_2, SPACE_3, SPACE_4, SPACE_6, SPACE_8 = 4, 8, 12, 16, 24, 32
@@ -221,10 +222,8 @@ def mono_font(size_px: int = FONT_SECONDARY) -> QFont:
 
 
 def resource(name: str) -> Path:
-    """A bundled file, e.g. ``icons/save.svg``: in the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    bundled = package / "_resources" / name
-    return bundled if bundled.exists() else package.parent / "resources" / name
+    """A bundled file, e.g. ``icons/save.svg``."""
+    return paths.resources_dir() / name
 
 
 def style_sheet(colors: Colors) -> str:

@@ -48,6 +48,7 @@ class FieldRow(QWidget):
         names.setContentsMargins(0, 6 if not key else 0, 0, 0)
         names.addStretch(1)
         left.setLayout(names)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)

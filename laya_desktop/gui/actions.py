@@ -1,0 +1,121 @@
+"""What the user can do to the node and its file, with shortcuts and enabled states. Qt main thread.
+
+Buttons and menus share these actions. ``run`` executes the commands that messages offer. Nothing here assumes that a
+request succeeded: states follow the snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from laya_desktop.errors import LayaError
+from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.messages import YAML_FILES, Dialogs, Message, message_for_error
+from laya_desktop.state.enums import NodeState
+from laya_desktop.state.snapshot import NodeSnapshot
+
+_SUGGESTED = "app.yaml"
+
+
+class Actions(QObject):
+    """Actions of the window: save, save_as, open, export, revert, start_stop, quit."""
+
+    message = Signal(object)
+    """A ``Message`` for the banner."""
+    page_wanted = Signal(str)
+    """Name of a page that a message leads to."""
+
+    def __init__(self, bridge: NodeBridge, dialogs: Dialogs, window: QWidget) -> None:
+        super().__init__(window)
+        self._bridge, self._dialogs, self._window = bridge, dialogs, window
+        self.save = self._action("Save", "Ctrl+S", self.save_now)
+        self.save_as = self._action("Save as…", "Ctrl+Shift+S", self._save_as)
+        self.open = self._action("Open…", "Ctrl+O", self._open)
+        self.export = self._action("Export a copy…", "Ctrl+E", self._export)
+        self.revert = self._action("Revert", "", self._revert)
+        self.start_stop = self._action("Start", "", self._start_stop)
+        self.quit = self._action("Quit", "Ctrl+Q", window.close)
+        self.update(bridge.snapshot)
+
+    def _action(self, text: str, shortcut: str, act: Callable[[], object]) -> QAction:
+        action = QAction(text, self._window)
+        if shortcut:
+            action.setShortcut(QKeySequence(shortcut))
+        action.triggered.connect(lambda _checked=False: act())
+        self._window.addAction(action)
+        return action
+
+    def update(self, snapshot: NodeSnapshot) -> None:
+        """Enable what makes sense now."""
+        status, state = snapshot.config_status, snapshot.node.state
+        unsaved = bool(status.unsaved)
+        self.save.setEnabled(unsaved or status.path is None)
+        self.revert.setEnabled(unsaved and status.path is not None)
+        self.start_stop.setText("Stop" if state in (NodeState.RUNNING, NodeState.STOPPING) else "Start")
+        self.start_stop.setEnabled(state not in (NodeState.STARTING, NodeState.STOPPING))
+
+    def run(self, command: str) -> None:
+        """Execute a command of a message's button: ``reload``, ``overwrite``, ``save_as`` or ``page:NAME``."""
+        if command.startswith("page:"):
+            self.page_wanted.emit(command.removeprefix("page:"))
+        elif command == "reload":
+            self._bridge.revert_config()
+        elif command == "overwrite":
+            self._save_to(None, overwrite=True)
+        elif command == "save_as":
+            self._save_as()
+
+    def save_now(self, then: Callable[[], object] | None = None) -> None:
+        """Save to the file, asking for one if there is none yet; ``then`` is called once it is written."""
+        if self._bridge.snapshot.config_status.path is None:
+            self._save_as(then)
+        else:
+            self._save_to(None, then)
+
+    def _save_to(self, path: Path | None, then: Callable[[], object] | None = None, *, overwrite: bool = False) -> None:
+        self._bridge.save_config(
+            path, overwrite=overwrite, done=lambda _path: then() if then else None, failed=self._failed
+        )
+
+    def _failed(self, error: LayaError) -> None:
+        self.message.emit(message_for_error(error))
+
+    def _save_as(self, then: Callable[[], object] | None = None) -> None:
+        suggestion = self._bridge.snapshot.config_status.path or _SUGGESTED
+        path = self._dialogs.save_path(self._window, "Save as", suggestion, YAML_FILES)
+        if path is not None:
+            self._save_to(path, then, overwrite=True)  # the dialog has asked whether to replace the file
+
+    def _open(self) -> None:
+        unsaved = self._bridge.snapshot.config_status.unsaved
+        if unsaved and not self._dialogs.confirm_revert(self._window, unsaved):
+            return
+        folder = str(Path(self._bridge.snapshot.config_status.path or ".").parent)
+        path = self._dialogs.open_path(self._window, "Open a configuration", folder, YAML_FILES)
+        if path is not None:
+            self._bridge.open_config(path)
+
+    def _export(self) -> None:
+        current = Path(self._bridge.snapshot.config_status.path or _SUGGESTED)
+        suggestion = str(current.with_name(f"{current.stem}-copy.yaml"))
+        path = self._dialogs.save_path(self._window, "Export a copy", suggestion, YAML_FILES)
+        if path is not None:
+            self._bridge.export_config(path, done=self._exported)
+
+    def _exported(self, path: Path) -> None:
+        self.message.emit(Message("info", f"Exported a copy to {path}.", key="config:exported"))
+
+    def _revert(self) -> None:
+        if self._dialogs.confirm_revert(self._window, self._bridge.snapshot.config_status.unsaved):
+            self._bridge.revert_config()
+
+    def _start_stop(self) -> None:
+        if self._bridge.snapshot.node.state in (NodeState.RUNNING, NodeState.STOPPING):
+            self._bridge.stop_node()
+        else:
+            self._bridge.start_node()

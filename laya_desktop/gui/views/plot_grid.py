@@ -1,0 +1,114 @@
+"""The six plots of the Overview on one time axis. Qt main thread; drawn from the history, told when to draw.
+
+Which curves there are follows the models that are loaded: at most three get curves of their own.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from laya_desktop.gui import format as fmt
+from laya_desktop.gui import theme
+from laya_desktop.gui.qtmodels.history import History
+from laya_desktop.gui.views.gauge_card import forecast_of, ram_limit, short_gpu_name, vram_limit
+from laya_desktop.gui.views.metric_plot import FUTURE_SHARE, MetricPlot, Series
+from laya_desktop.gui.views.plot_scale import Scale
+from laya_desktop.state.snapshot import NodeSnapshot
+
+MODELS_SHOWN = 3
+_MODEL_LOOKS = (("series_2", False), ("series_3", True), ("series_4", False))
+_NO_GPU = "No GPU to plot"
+
+
+def _number(value: float | None) -> str:
+    return fmt.rate(value, "")
+
+
+def _short_gb(value: float | None) -> str:
+    return fmt.NONE if value is None else f"{value:.1f}"
+
+
+class PlotGrid(QWidget):
+    """Two rows of three plots with linked hover lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latency = MetricPlot("Routing latency", "µs, log", Scale("log", low=10, least=10_000), _number)
+        self.tokens = MetricPlot("Token throughput", "tokens/s, log", Scale("log", low=0, least=100), _number)
+        self.queue = MetricPlot("Queue and in flight", "requests", Scale(least=4), fmt.count)
+        self.cpu = MetricPlot("CPU", "%", Scale(top=100), _number)
+        self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
+        self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)
+        self.plots = (self.latency, self.tokens, self.queue, self.cpu, self.ram, self.vram)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(theme.SPACE_3)
+        for i, plot in enumerate(self.plots):
+            grid.addWidget(plot, i // 3, i % 3)
+            grid.setColumnStretch(i % 3, 1)
+            grid.setRowStretch(i // 3, 1)
+            plot.hovered.connect(self._on_hovered)
+        self.latency.set_series((Series("routing.p50", "p50"), Series("routing.p99", "p99", "series_2", True)))
+        self.queue.set_series(
+            (Series("queue.waiting", "waiting", "series_4"), Series("queue.running", "running", "series_1", True))
+        )
+
+    def _on_hovered(self, age_s: float | None) -> None:
+        for plot in self.plots:
+            plot.show_hover(age_s)
+
+    def draw(self, snapshot: NodeSnapshot, history: History, window_s: float) -> None:
+        """Draw everything for the last ``window_s`` seconds."""
+        self._arrange(snapshot)
+        self._marks(snapshot, window_s)
+        for plot in self.plots:
+            plot.draw(window_s, {s.key: history.view(s.key, window_s) for s in plot.series})
+
+    def _arrange(self, snapshot: NodeSnapshot) -> None:
+        loaded = [m.name for m in snapshot.models if m.pid is not None][:MODELS_SHOWN]
+        looks = list(zip(loaded, _MODEL_LOOKS, strict=False))
+        decode = [Series(f"decode:{n}", n, role, dashed) for n, (role, dashed) in looks]
+        if len(decode) < 2:
+            decode = [Series("tokens.decode", "decode")]
+        self.tokens.set_series((*decode, Series("tokens.prefill", "prefill", "series_6", True)))
+        for plot, key, name in ((self.cpu, "cpu", "machine"), (self.ram, "ram", "used")):
+            own = [Series(f"{key}:{n}", n, role, dashed) for n, (role, dashed) in looks]
+            plot.set_series((Series(key, name), *own))
+        gpus = snapshot.machine.gpus[: MODELS_SHOWN + 1]
+        gpu_looks = (("series_3", False), ("series_1", True), ("series_4", False), ("series_2", True))
+        self.vram.set_series(
+            tuple(
+                Series(f"vram:{g.index}", short_gpu_name(g.name) if len(gpus) == 1 else f"GPU {g.index}", role, dashed)
+                for g, (role, dashed) in zip(gpus, gpu_looks, strict=False)
+            )
+        )
+
+    def _marks(self, snapshot: NodeSnapshot, window_s: float) -> None:
+        machine = snapshot.machine
+        if machine.ram_total_bytes:
+            self.ram.set_scale(Scale(top=machine.ram_total_bytes / 1e9))
+        limit = ram_limit(snapshot)
+        self.ram.set_limit(None if limit is None else limit / 1e9)
+        self.ram.set_forecast(ram_forecast(snapshot, window_s * FUTURE_SHARE))
+        if machine.gpus:
+            self.vram.set_empty(None)
+            totals = [g.vram_total_bytes for g in machine.gpus if g.vram_total_bytes]
+            if totals:
+                self.vram.set_scale(Scale(top=max(totals) / 1e9))
+            limits = [v for g in machine.gpus if (v := vram_limit(snapshot, g)) is not None]
+            self.vram.set_limit(min(limits) / 1e9 if limits else None)
+        else:
+            self.vram.set_empty(_NO_GPU, machine.gpu_reason or snapshot.capability.reason or "Not measured yet.")
+
+
+def ram_forecast(snapshot: NodeSnapshot, room_s: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """From now to where RAM will be after ``room_s`` seconds, or to the limit if that is sooner; seconds and GB.
+
+    None while RAM is not filling up.
+    """
+    forecast, used, limit = forecast_of(snapshot, "ram"), snapshot.machine.ram_used_bytes, ram_limit(snapshot)
+    if forecast is None or used is None or not forecast.slope_per_s or forecast.time_to_full_s is None:
+        return None
+    end_s = min(room_s, forecast.time_to_full_s)
+    end = used + forecast.slope_per_s * end_s
+    return (0.0, used / 1e9), (end_s, (min(end, max(limit, used)) if limit is not None else end) / 1e9)

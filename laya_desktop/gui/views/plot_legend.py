@@ -1,0 +1,83 @@
+"""The legend of a plot: one dash sample, name and live value a series. Qt main thread; draws what it is given.
+
+One widget that paints itself: its texts change four times a second, and labels in a layout would lay the page out
+again each time. What does not fit is left out from the right, never drawn over the title.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from laya_desktop.gui import theme
+
+_SAMPLE_PX, _GAP_PX, _BETWEEN_PX = 14, 5, 12
+_DASH = (2.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LegendItem:
+    """One series as the legend shows it."""
+
+    name: str
+    value: str
+    role: str
+    dashed: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name and value."""
+        return f"{self.name} {self.value}" if self.value else self.name
+
+
+class PlotLegend(QWidget):
+    """Right-aligned legend of one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: tuple[LegendItem, ...] = ()
+        self.setFont(theme.ui_font(theme.FONT_SECONDARY))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFixedHeight(18)
+
+    @property
+    def items(self) -> tuple[LegendItem, ...]:
+        """What is shown."""
+        return self._items
+
+    def set_items(self, items: tuple[LegendItem, ...]) -> None:
+        """Show these, from left to right."""
+        if items != self._items:
+            self._items = items
+            self.setAccessibleName(", ".join(item.text for item in items))
+            self.setToolTip("\n".join(item.text for item in items))
+            self.update()
+
+    def minimumSizeHint(self) -> QSize:
+        """The legend gives way to the title."""
+        return QSize(0, 18)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw it."""
+        painter = QPainter(self)
+        metrics = QFontMetrics(self.font())
+        widths = [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(item.text) for item in self._items]
+        shown = len(widths)
+        while shown and sum(widths[:shown]) + _BETWEEN_PX * (shown - 1) > self.width():
+            shown -= 1
+        x = self.width() - sum(widths[:shown]) - _BETWEEN_PX * max(shown - 1, 0)
+        middle = self.height() / 2
+        baseline = middle + (metrics.ascent() - metrics.descent()) / 2
+        for item, width in zip(self._items[:shown], widths[:shown], strict=True):
+            pen = QPen(theme.color(item.role), 2.0)
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            if item.dashed:
+                pen.setDashPattern(_DASH)
+            painter.setPen(pen)
+            painter.drawLine(QPointF(x, middle), QPointF(x + _SAMPLE_PX, middle))
+            painter.setPen(theme.color("secondary"))
+            painter.drawText(QPointF(x + _SAMPLE_PX + _GAP_PX, baseline), item.text)
+            x += width + _BETWEEN_PX
