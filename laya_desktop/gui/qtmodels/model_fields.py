@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 POLICIES = ("fifo", "priority")
 
 _QUEUE = QueueConfig()
+_YAML_WIDTH = 40
+"""Characters that fit beside the form."""
 _SUFFIX = re.compile(r"\.(gguf|bin)$", re.IGNORECASE)
 _QUANTISATION = re.compile(r"[-._ ](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
 _PERCENT_HINT = "Not a share of memory. Write a percentage from 1 to 100, or nothing for the guard's share."
@@ -104,7 +106,9 @@ def data_of(fields: ModelFields) -> dict[str, Any]:
 
 def yaml_of(fields: ModelFields) -> str:
     """The item of ``models:`` that the form makes."""
-    return yaml.safe_dump([data_of(fields)], sort_keys=False, default_flow_style=None, allow_unicode=True, width=60)
+    return yaml.safe_dump(
+        [data_of(fields)], sort_keys=False, default_flow_style=None, allow_unicode=True, width=_YAML_WIDTH
+    )
 
 
 def problems_by_field(problems: Iterable[Problem]) -> dict[str | None, str]:

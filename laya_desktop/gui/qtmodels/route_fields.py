@@ -24,6 +24,8 @@ KINDS = ("prefix", "path", "regex")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 REGEX_COST = "A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs."
 
+_YAML_WIDTH = 40
+"""Characters that fit beside the form."""
 _DEFAULT_TIMEOUT = units.format_duration(300.0)
 
 
@@ -90,7 +92,9 @@ def data_of(fields: RouteFields) -> dict[str, Any]:
 
 def yaml_of(fields: RouteFields) -> str:
     """The item of ``routes:`` that the form makes."""
-    return yaml.safe_dump([data_of(fields)], sort_keys=False, default_flow_style=None, allow_unicode=True, width=60)
+    return yaml.safe_dump(
+        [data_of(fields)], sort_keys=False, default_flow_style=None, allow_unicode=True, width=_YAML_WIDTH
+    )
 
 
 def field_of(loc: Sequence[str | int]) -> str | None:
@@ -156,3 +160,14 @@ def conditions_text(match: MatchConfig) -> str:
     if match.model:
         parts.append(f"model: {match.model}")
     return " · ".join(parts)
+
+
+def headers_from_text(text: str) -> tuple[dict[str, str], str | None]:
+    """``X-Tier: pro; X-Team: blue`` as a dict, and the first part that is no header (None: all are)."""
+    headers: dict[str, str] = {}
+    for part in filter(None, (p.strip() for p in text.split(";"))):
+        name, colon, value = part.partition(":")
+        if not colon or not name.strip():
+            return headers, part
+        headers[name.strip()] = value.strip()
+    return headers, None

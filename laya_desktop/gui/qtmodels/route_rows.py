@@ -38,13 +38,13 @@ class RouteRow:
         """What the user should know about it, in words."""
         notes = []
         if self.shadowed_by is not None:
-            notes.append(f"never reached: “{self.shadowed_by}” takes these requests first")
+            notes.append(f"shadowed by {self.shadowed_by}")
         if self.regex:
             notes.append("regex: slower, checked last")
         if self.target_note:
             notes.append(self.target_note)
         if self.unfinished:
-            notes.append("edits not in force: see the form")
+            notes.append("edits not in force")
         return tuple(notes)
 
     def mentions(self, text: str) -> bool:

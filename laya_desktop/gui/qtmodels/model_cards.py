@@ -1,0 +1,204 @@
+"""What a model's card says: its snapshot and configuration in words. Pure; runs on the Qt thread; imports no Qt.
+
+A card shows what the worker reports, never what was asked for: "GPU" stands only beside layers that were measured
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laya_desktop.gui import format as fmt
+from laya_desktop.state.enums import ModelState, Phase
+from laya_desktop.state.snapshot import ModelSnapshot
+
+if TYPE_CHECKING:
+    from laya_desktop.config.schema import ModelConfig, NodeConfig
+    from laya_desktop.state.snapshot import Capability, ModelFileInfo, NodeSnapshot, SlotSnapshot
+
+_TONES = {ModelState.READY: "calm", ModelState.FAILED: "critical", ModelState.UNLOADED: "neutral"}
+_PILL_CHARS = 44
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCell:
+    """One lane of the strip. ``kind``: free, prefill or decode."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardValues:
+    """Everything that a card shows; compared by value, so that a card repaints only what differs."""
+
+    name: str
+    meta: str
+    state: ModelState
+    pill: str
+    tone: str
+    note: str = ""
+    """Why this device, and what to know; one line."""
+    note_tone: str = ""
+    error: str = ""
+    log_tail: tuple[str, ...] = ()
+    progress: float | None = None
+    slots: tuple[SlotCell, ...] = ()
+    queue: str = ""
+    can_load: bool = False
+    gpu_reason: str = ""
+    """Why the GPU button is disabled; empty where it is not."""
+    can_unload: bool = False
+    reload: str = ""
+    """What changed since it was loaded and acts at the next load; empty where nothing did."""
+    used_by: tuple[str, ...] = ()
+
+    def mentions(self, text: str) -> bool:
+        """True where the filter's text is part of what the card says."""
+        words = f"{self.name} {self.meta} {self.pill}".lower()
+        return all(word in words for word in text.lower().split())
+
+
+def card_values(
+    model: ModelConfig, snapshot: NodeSnapshot, config: NodeConfig, info: ModelFileInfo | None = None
+) -> CardValues:
+    """The card of a configured model. ``info``: its file's metadata where it has been read."""
+    live = snapshot.model(model.name) or ModelSnapshot(name=model.name)
+    ready = live.state is ModelState.READY
+    return CardValues(
+        name=model.name,
+        meta=" · ".join(_meta(model, live, info)),
+        state=live.state,
+        pill=pill_text(live),
+        tone=_TONES.get(live.state, "watch"),
+        note=live.device_note or "",
+        note_tone="warn" if ready and _fell_back(model, live) else "",
+        error=(live.error or "The load failed and left no reason. The log has the details.")
+        if live.state is ModelState.FAILED
+        else "",
+        log_tail=live.log_tail if live.state is ModelState.FAILED else (),
+        progress=live.progress if live.state is ModelState.LOADING else None,
+        slots=tuple(_slot(s) for s in live.slots) if ready else (),
+        queue=_queue(live) if ready else "",
+        can_load=live.state in (ModelState.UNLOADED, ModelState.FAILED),
+        gpu_reason=gpu_reason(snapshot.capability),
+        can_unload=live.state in (ModelState.READY, ModelState.LOADING),
+        reload=reload_text(model, live),
+        used_by=routes_to(model.name, config),
+    )
+
+
+def pill_text(live: ModelSnapshot) -> str:
+    """The state in a few words, with the device that is really in use."""
+    match live.state:
+        case ModelState.READY:
+            return f"Ready · {device_text(live)}"
+        case ModelState.LOADING:
+            return "Loading" if live.progress is None else f"Loading {live.progress * 100:.0f} %"
+        case ModelState.UNLOADING:
+            return "Unloading"
+        case ModelState.FAILED:
+            return f"Failed: {short_reason(live.error)}"
+        case _:
+            return "Not loaded"
+
+
+def device_text(live: ModelSnapshot) -> str:
+    """``GPU, 33 of 33 layers`` where layers are there; ``CPU``; else the worker's own word."""
+    if live.offloaded_layers:
+        total = f" of {live.total_layers}" if live.total_layers else ""
+        return f"GPU, {live.offloaded_layers}{total} layers"
+    if live.device is None or live.offloaded_layers == 0 or live.device.upper().startswith("CPU"):
+        return "CPU" if live.device is not None or live.offloaded_layers == 0 else "device unknown"
+    return live.device
+
+
+def short_reason(error: str | None) -> str:
+    """The first clause of an error for the pill, without the model's name in quotes; the card shows all of it."""
+    if not error:
+        return "no reason given"
+    clause = error.split(". ")[0].split(": ")[-1].rstrip(".")
+    return clause if len(clause) <= _PILL_CHARS else f"{clause[: _PILL_CHARS - 1].rstrip()}…"
+
+
+def gpu_reason(capability: Capability) -> str:
+    """Why nothing can be loaded on a GPU; empty where it can."""
+    if not capability.probed:
+        return "Looking for a GPU …"
+    if capability.gpu_available:
+        return ""
+    return capability.reason or "No GPU that this build can use was found."
+
+
+def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:
+    """Which settings differ from the ones in use; empty while not loaded or where none does."""
+    if live.state is not ModelState.READY:
+        return ""
+    changed = []
+    if live.slots and len(live.slots) != model.batch_size:
+        changed.append(f"slots {len(live.slots)} → {model.batch_size}")
+    if live.max_seq_len is not None and live.max_seq_len != model.max_seq_len:
+        changed.append(f"context {fmt.count(live.max_seq_len)} → {fmt.count(model.max_seq_len)}")
+    changed += [key for key in live.changed_keys if key not in ("batch_size", "max_seq_len")]
+    return ", ".join(changed)
+
+
+def routes_to(name: str, config: NodeConfig) -> tuple[str, ...]:
+    """Names of the routes that target a model."""
+    return tuple(r.name for r in config.routes if r.target == name)
+
+
+def parameters_text(parameters: int | None) -> str:
+    """A parameter count as model names say it: ``135M``, ``7B``, ``6.7B``; empty where unknown."""
+    if not parameters:
+        return ""
+    for size, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if parameters >= size * 0.9995:
+            value = parameters / size
+            return f"{value:.0f}{unit}" if value >= 9.95 else f"{value:.1f}{unit}".replace(".0", "")
+    return fmt.count(parameters)
+
+
+def _compact(tokens: int) -> str:
+    return str(tokens) if tokens < 1000 else f"{tokens / 1000:.1f}k".replace(".0k", "k")
+
+
+def _meta(model: ModelConfig, live: ModelSnapshot, info: ModelFileInfo | None) -> list[str]:
+    parts = []
+    if info is not None:
+        kind = " ".join(p for p in (info.architecture, parameters_text(info.parameters)) if p)
+        parts += [p for p in (kind, info.quantisation, fmt.size(info.size_bytes)) if p]
+    loaded = live.state is ModelState.READY
+    slots = len(live.slots) if loaded and live.slots else model.batch_size
+    tokens = live.max_seq_len if loaded and live.max_seq_len else model.max_seq_len
+    parts.append(f"{fmt.count(tokens)} tokens × {fmt.counted(slots, 'slot')}")
+    if loaded:
+        if live.vram_bytes:
+            parts.append(f"{fmt.size(live.vram_bytes)} VRAM")
+        if live.rss_bytes is not None:
+            parts.append(f"{fmt.size(live.rss_bytes)} RAM")
+        parts.append(fmt.rate(live.decode_tokens_per_s))
+    return parts
+
+
+def _slot(slot: SlotSnapshot) -> SlotCell:
+    tokens = _compact(slot.kv_cache_tokens)
+    number = slot.slot_id + 1
+    if slot.phase is Phase.DECODE:
+        return SlotCell(f"{number} decoding {tokens}", "decode")
+    if slot.phase is Phase.PREFILL:
+        return SlotCell(f"{number} prefill {tokens}", "prefill")
+    cached = f" · {tokens} cached" if slot.kv_cache_tokens else ""
+    return SlotCell(f"{number} free{cached}", "free")
+
+
+def _queue(live: ModelSnapshot) -> str:
+    if not live.waiting and not live.running:
+        return "idle"
+    limit = f" of {live.queue_limit}" if live.queue_limit else ""
+    return f"{live.running} running · {live.waiting}{limit} waiting"
+
+
+def _fell_back(model: ModelConfig, live: ModelSnapshot) -> bool:
+    return model.device.startswith("gpu") and not live.offloaded_layers

@@ -1,0 +1,77 @@
+"""What the Requests page says of a request: filters and details in words. Pure; imports no Qt."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from laya_desktop.gui import format as fmt
+from laya_desktop.state.enums import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laya_desktop.state.snapshot import RequestSnapshot
+
+FILTERS = ("all", "live", "failed")
+
+PHASES = {
+    Phase.QUEUED: ("◷", "queued", "watch"),
+    Phase.PREFILL: ("▸", "prefill", "accent"),
+    Phase.DECODE: ("▸", "decoding", "accent"),
+    Phase.PROXY: ("↗", "upstream", "accent"),
+    Phase.DONE: ("✓", "done", "calm"),
+    Phase.CANCELLED: ("○", "cancelled", "secondary"),
+    Phase.FAILED: ("✕", "failed", "critical"),
+}
+"""Symbol, word and colour role of each phase; the word alone says it."""
+
+
+def shown(requests: Iterable[RequestSnapshot], kind: str, text: str = "") -> list[RequestSnapshot]:
+    """The requests of a filter (``all``, ``live``, ``failed``) that mention every word of ``text``."""
+    words = text.lower().split()
+    return [r for r in requests if _is_kind(r, kind) and all(w in _words(r) for w in words)]
+
+
+def counts(requests: Iterable[RequestSnapshot]) -> dict[str, int]:
+    """How many each filter shows."""
+    found = list(requests)
+    return {kind: sum(_is_kind(r, kind) for r in found) for kind in FILTERS}
+
+
+def clock(unix_s: float) -> str:
+    """Local time of day: ``14:03:27``."""
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))
+
+
+def details(request: RequestSnapshot) -> list[tuple[str, str]]:
+    """Every timing and count that is known, as (name, value); unknown shows as "–"."""
+    cached = f" ({fmt.count(request.cached_tokens)} cached)" if request.cached_tokens else ""
+    return [
+        ("Received", clock(request.received_unix_s)),
+        ("Route", f"{request.route or '–'} → {request.target or '–'}"),
+        ("Priority", str(request.priority)),
+        ("Routing", fmt.micros(request.routing_us)),
+        ("Queue", fmt.seconds(request.queue_s)),
+        ("First token", fmt.seconds(request.ttft_s)),
+        ("Duration", fmt.seconds(request.duration_s)),
+        ("Speed", fmt.rate(request.decode_tokens_per_s)),
+        ("Prompt", f"{fmt.count(request.prompt_tokens)} tokens{cached}" if request.prompt_tokens is not None else "–"),
+        (
+            "Answer",
+            f"{fmt.count(request.completion_tokens)} tokens" if request.completion_tokens is not None else "–",
+        ),
+        ("Finish", request.finish_reason or "–"),
+        ("Reply", f"{request.status or '–'}{' · streamed' if request.stream else ''}"),
+    ]
+
+
+def _is_kind(request: RequestSnapshot, kind: str) -> bool:
+    if kind == "live":
+        return not request.phase.finished
+    return request.phase is Phase.FAILED if kind == "failed" else True
+
+
+def _words(request: RequestSnapshot) -> str:
+    parts = (request.request_id, request.route, request.target, request.method, request.path, request.phase)
+    return " ".join(str(p) for p in (*parts, request.status, request.error) if p is not None).lower()

@@ -1,0 +1,183 @@
+"""Table set-up and the delegates that paint cells. Qt main thread; a delegate paints row values and changes nothing.
+
+Background, selection and the hairline below a row come from the style sheet; text comes from here, so that a cell
+may have two tones or lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+)
+
+from laya_desktop.gui import theme
+from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE
+
+Index = QModelIndex | QPersistentModelIndex
+ROW_HEIGHT, LINE_HEIGHT, MARGIN = 34, 18, 8
+"""One-line row, every further line, and a cell's side margin, px."""
+
+
+class Table(QTableView):
+    """A table of whole rows: one selection, no grid, keyboard first. Space and Delete go to ``on_key``."""
+
+    def __init__(self, name: str, on_key: Callable[[Qt.Key, Index], bool] | None = None) -> None:
+        super().__init__()
+        self._on_key = on_key
+        self.setAccessibleName(name)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setMouseTracking(True)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        self.verticalHeader().setMinimumSectionSize(24)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setMinimumSectionSize(32)
+        header.setSectionsClickable(False)
+
+    def set_columns(self, widths: dict[int, int], stretch: int) -> None:
+        """Fixed start widths in px by column, and the column that takes the rest."""
+        header = self.horizontalHeader()
+        for column, width in widths.items():
+            self.setColumnWidth(column, width)
+        header.setSectionResizeMode(stretch, QHeaderView.ResizeMode.Stretch)
+
+    def fit_columns(self, limits: dict[int, tuple[int, int]]) -> None:
+        """Make columns as wide as what they show, between (least, most) px; call when texts have changed."""
+        for column, (least, most) in limits.items():
+            wanted = min(max(self.sizeHintForColumn(column) + 2, least), most)
+            if wanted != self.columnWidth(column):
+                self.setColumnWidth(column, wanted)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Offer the key to the page first."""
+        index = self.currentIndex()
+        if self._on_key is not None and index.isValid() and self._on_key(Qt.Key(event.key()), index):
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+
+class TextDelegate(QStyledItemDelegate):
+    """One line of text in the colour role that ``tone_of`` gives for a cell (None: the normal one)."""
+
+    def __init__(self, tone_of: Callable[[Index], str | None], parent: QTableView) -> None:
+        super().__init__(parent)
+        self._tone_of = tone_of
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        """Set the colour."""
+        super().initStyleOption(option, index)
+        tone = self._tone_of(index)
+        if tone is not None:
+            for role in (QPalette.ColorRole.Text, QPalette.ColorRole.HighlightedText):
+                option.palette.setColor(role, theme.color(tone))
+
+
+class _PaintedDelegate(QStyledItemDelegate):
+    def paint_back(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Background, selection and hairline from the style sheet, without text."""
+        blank = QStyleOptionViewItem(option)
+        self.initStyleOption(blank, index)
+        blank.text = ""
+        blank.features &= ~QStyleOptionViewItem.ViewItemFeature.HasCheckIndicator
+        style = option.widget.style() if option.widget else QApplication.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, blank, painter, option.widget)
+
+
+class SwitchDelegate(_PaintedDelegate):
+    """A small switch for the row's check state; a click or Space asks the model to flip it."""
+
+    WIDTH, HEIGHT = 26, 14
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw it."""
+        self.paint_back(painter, option, index)
+        on = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole)) is Qt.CheckState.Checked
+        top = option.rect.center().y() - self.HEIGHT / 2 + 0.5
+        track = QRectF(option.rect.left() + MARGIN, top, self.WIDTH, self.HEIGHT)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen if on else theme.color("secondary"))
+        painter.setBrush(theme.color("accent" if on else "panel"))
+        painter.drawRoundedRect(track.adjusted(0.5, 0.5, -0.5, -0.5), self.HEIGHT / 2, self.HEIGHT / 2)
+        radius = self.HEIGHT / 2 - 3
+        x = track.right() - self.HEIGHT / 2 if on else track.left() + self.HEIGHT / 2
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("on_accent" if on else "secondary"))
+        painter.drawEllipse(QPointF(x, track.center().y()), radius, radius)
+        painter.restore()
+
+    def editorEvent(self, event: QEvent, model: Any, option: QStyleOptionViewItem, index: Index) -> bool:
+        """A click anywhere in the cell, or Space, is a request to flip."""
+        released = event.type() == QEvent.Type.MouseButtonRelease
+        if not released and event.type() != QEvent.Type.MouseButtonDblClick:
+            return False
+        if released:
+            flip(index)
+        return True
+
+
+def flip(index: Index) -> None:
+    """Ask the index's model for the other check state."""
+    on = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole)) is Qt.CheckState.Checked
+    wanted = Qt.CheckState.Unchecked if on else Qt.CheckState.Checked
+    index.model().setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+
+
+class MatchDelegate(_PaintedDelegate):
+    """A route's rule in monospace, its conditions beside it in secondary colour, and its notes below in words."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw it."""
+        self.paint_back(painter, option, index)
+        row = index.data(ROW_ROLE)
+        notes = row.notes
+        area = option.rect.adjusted(MARGIN, 0, -MARGIN, 0)
+        block = LINE_HEIGHT * (1 + len(notes))
+        line = QRect(area.left(), area.center().y() - block // 2 + 1, area.width(), LINE_HEIGHT)
+        painter.save()
+        painter.setFont(theme.mono_font())
+        used = _draw(painter, line, row.match, "text" if row.enabled else "secondary")
+        if row.conditions:
+            _draw(painter, line.adjusted(used + MARGIN, 0, 0, 0), row.conditions, "secondary")
+        painter.setFont(theme.ui_font(theme.FONT_SMALL))
+        for note in notes:
+            line.translate(0, LINE_HEIGHT)
+            _draw(painter, line, note, "warn")
+        painter.restore()
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """One line, and one for every note."""
+        row = index.data(ROW_ROLE)
+        return QSize(120, ROW_HEIGHT + LINE_HEIGHT * len(row.notes) if row is not None else ROW_HEIGHT)
+
+
+def _draw(painter: QPainter, area: QRect, text: str, role: str) -> int:
+    """Draw one elided line; returns the width that it took, px."""
+    if area.width() <= 0:
+        return 0
+    metrics = QFontMetrics(painter.font())
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+    painter.setPen(theme.color(role))
+    painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
+    return metrics.horizontalAdvance(shown)

@@ -1,0 +1,93 @@
+"""The card around a form: title, fields that scroll, the YAML they make, and the buttons of a draft. Qt main thread."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
+
+from laya_desktop.gui import theme
+from laya_desktop.gui.views.inputs import Preview
+from laya_desktop.gui.views.widgets import (
+    Card,
+    CopyButton,
+    ElidedLabel,
+    EmptyState,
+    button,
+    column,
+    divider,
+    label,
+    row,
+    scrolled,
+)
+
+PANEL_WIDTH = 380
+
+
+class PartPanel(QWidget):
+    """Holds one form. ``content`` is its column of fields; ``show_*`` and ``set_*`` fill the rest."""
+
+    add_clicked = Signal()
+    discard_clicked = Signal()
+
+    def __init__(self, noun: str, empty: EmptyState) -> None:
+        super().__init__()
+        self._noun = noun
+        self.setFixedWidth(PANEL_WIDTH)
+        self.title = ElidedLabel("", "title")
+        self.subtitle = ElidedLabel("", "secondary")
+        self.error: QLabel = label(role="error", wrap=True)
+        self.content = QVBoxLayout()
+        self.content.setSpacing(theme.SPACE_2)
+        self.preview = Preview("YAML that this form makes")
+        self.add_button = button(f"Add {noun}", "primary", on_click=self.add_clicked.emit)
+        self.discard_button = button("Discard", on_click=self.discard_clicked.emit)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._empty_card(empty))
+        self._stack.addWidget(self._form_card())
+        self.set_error(None)
+
+    def _empty_card(self, empty: EmptyState) -> Card:
+        card = Card()
+        card.body.addWidget(empty)
+        return card
+
+    def _form_card(self) -> Card:
+        card = Card(padding=theme.SPACE_4, spacing=theme.SPACE_2)
+        card.body.setContentsMargins(15, 12, 0, 12)
+        head = column(self.title, self.subtitle, spacing=2)
+        head.setContentsMargins(0, 0, 14, 4)
+        inner = QWidget()
+        body = QVBoxLayout(inner)
+        body.setContentsMargins(0, 2, 14, 4)
+        body.setSpacing(theme.SPACE_2)
+        body.addWidget(self.error)
+        body.addLayout(self.content)
+        body.addSpacing(4)
+        body.addWidget(divider())
+        body.addLayout(row(label("YAML", "secondary"), None, CopyButton(self.preview.toPlainText, tooltip="Copy YAML")))
+        body.addWidget(self.preview)
+        body.addStretch(1)
+        footer = row(self.add_button, self.discard_button, None)
+        footer.setContentsMargins(0, 0, 14, 0)
+        card.body.addLayout(head)
+        card.body.addWidget(scrolled(inner), 1)
+        card.body.addLayout(footer)
+        return card
+
+    def show_empty(self) -> None:
+        """Nothing is selected."""
+        self._stack.setCurrentIndex(0)
+
+    def show_form(self, title: str, subtitle: str, *, draft: bool, dirty: bool) -> None:
+        """Show the form under a title; a draft can be added, unfinished edits can be discarded."""
+        self.title.set_text(title)
+        self.subtitle.set_text(subtitle)
+        self.add_button.setVisible(draft)
+        self.discard_button.setVisible(draft or dirty)
+        self.discard_button.setText("Discard draft" if draft else "Discard edits")
+        self._stack.setCurrentIndex(1)
+
+    def set_error(self, text: str | None) -> None:
+        """What is wrong with the whole form; None: nothing."""
+        self.error.setText(text or "")
+        self.error.setVisible(bool(text))
