@@ -130,7 +130,7 @@ class Telemetry:
     def _sample_machine(self, gpus: tuple[GpuSnapshot, ...], gpu_reason: str | None) -> MachineSnapshot:
         self._sample_cpu()
         busy, per_core = self._cpu_shares()
-        cores = self._get("cores", self._machine.cores, every_s=3600.0) or (None, None)
+        cores = self._get("cores_logical", self._machine.cores, every_s=3600.0) or (None, None)
         memory: Memory | None = self._get("ram", self._machine.memory)
         if memory is None and (reason := self._reasons.pop("ram", None)):
             self._reasons.update(dict.fromkeys(_MEMORY_FIELDS, reason))

@@ -1,0 +1,319 @@
+"""NVIDIA through a fake NVML, AMD through a made-up sysfs, and both as one list."""
+# ruff: noqa: N802 - NVML names its calls this way
+
+from types import SimpleNamespace
+
+import pytest
+
+from laya_desktop.node.telemetry_amd import PROCESSES_S, AmdGpus
+from laya_desktop.node.telemetry_base import GpuReading, SensorMissing
+from laya_desktop.node.telemetry_gpus import PROBE_S, GpuSensors
+from laya_desktop.node.telemetry_nvidia import SLOW_S, NvidiaGpus
+from laya_desktop.state.snapshot import GpuSnapshot
+
+GIB = 1024**3
+
+
+class NvmlError(Exception):
+    def __init__(self, value: int, text: str) -> None:
+        super().__init__(text)
+        self.value = value
+
+
+class FakeNvml:
+    """The part of pynvml that is used. ``faults`` maps a call's name to what it raises."""
+
+    NVML_TEMPERATURE_GPU = 0
+    NVML_ERROR_LIBRARY_NOT_FOUND = 12
+    NVML_ERROR_DRIVER_NOT_LOADED = 9
+    NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18
+    NVML_ERROR_NO_PERMISSION = 4
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self.calls: list[str] = []
+        self.faults: dict[str, Exception] = {}
+        self.compute = [SimpleNamespace(pid=10, usedGpuMemory=3 * GIB), SimpleNamespace(pid=11, usedGpuMemory=None)]
+        self.graphics = [SimpleNamespace(pid=10, usedGpuMemory=3 * GIB), SimpleNamespace(pid=12, usedGpuMemory=GIB)]
+
+    def _call(self, name: str, value: object) -> object:
+        self.calls.append(name)
+        if name in self.faults:
+            raise self.faults[name]
+        return value
+
+    def nvmlInit(self):
+        self._call("init", None)
+
+    def nvmlShutdown(self):
+        self._call("shutdown", None)
+
+    def nvmlDeviceGetCount(self):
+        return self._call("count", self.count)
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return self._call("handle", index)
+
+    def nvmlDeviceGetName(self, handle):
+        return self._call("name", b"NVIDIA RTX 3090" if handle == 0 else "NVIDIA RTX 4090")
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return self._call("memory", SimpleNamespace(total=24 * GIB, free=16 * GIB, used=7 * GIB))
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return self._call("utilisation", SimpleNamespace(gpu=42, memory=10))
+
+    def nvmlDeviceGetTemperature(self, handle, sensor):
+        return self._call("temperature", 61)
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        return self._call("power", 212_500)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
+        return self._call("compute", self.compute)
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, handle):
+        return self._call("graphics", self.graphics)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_nvidia_all_sensors(clock):
+    nvml = FakeNvml()
+    reading = NvidiaGpus(lambda: nvml, clock).read([10, 11, 12, 13])
+    assert reading.gpus == (GpuSnapshot(0, "NVIDIA RTX 3090", 24 * GIB, 8 * GIB, 42.0, 61.0, 212.5),)
+    assert reading.process_vram_bytes == {10: 3 * GIB, 12: GIB}, "listed twice is held once; not told is unknown"
+    assert reading.reasons == {}
+
+
+def test_nvidia_processes_of_others_are_not_reported_and_gpus_add_up(clock):
+    nvml = FakeNvml(count=2)
+    assert NvidiaGpus(lambda: nvml, clock).read([10]).process_vram_bytes == {10: 6 * GIB}
+
+
+def test_nvidia_memory_each_time_the_rest_once_a_second(clock):
+    nvml = FakeNvml()
+    source = NvidiaGpus(lambda: nvml, clock)
+    for _ in range(4):
+        source.read([])
+    assert nvml.calls.count("memory") == 4
+    assert nvml.calls.count("power") == nvml.calls.count("compute") == nvml.calls.count("init") == 1
+    clock.now += SLOW_S
+    source.read([])
+    assert nvml.calls.count("power") == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (NvmlError(12, "NVML Shared Library Not Found"), "No NVIDIA driver found (libnvidia-ml.so is missing)."),
+        (NvmlError(9, "Driver Not Loaded"), "not loaded"),
+        (NvmlError(18, "mismatch"), "Restart the machine"),
+        (NvmlError(4, "Insufficient Permissions"), "/dev/nvidia"),
+        (NvmlError(999, "Unknown Error"), "Unknown Error"),
+        (OSError("bad library"), "bad library"),
+    ],
+)
+def test_nvidia_no_driver_in_plain_words(clock, fault, words, monkeypatch):
+    nvml = FakeNvml()
+    nvml.faults["init"] = fault
+    with pytest.raises(SensorMissing) as caught:
+        NvidiaGpus(lambda: nvml, clock).read([])
+    assert words in caught.value.reason
+
+
+def test_nvidia_without_the_package(clock):
+    def load():
+        raise ImportError("No module named 'pynvml'")
+
+    with pytest.raises(SensorMissing, match="nvidia-ml-py is not installed"):
+        NvidiaGpus(load, clock).read([])
+
+
+def test_nvidia_driver_without_gpu(clock):
+    nvml = FakeNvml(count=0)
+    with pytest.raises(SensorMissing, match="reports no GPU"):
+        NvidiaGpus(lambda: nvml, clock).read([])
+    assert nvml.calls[-1] == "shutdown"
+
+
+@pytest.mark.parametrize("call", ["power", "temperature", "utilisation", "memory", "name", "compute", "graphics"])
+def test_nvidia_a_missing_sensor_is_none_with_a_reason_and_the_rest_stays(clock, call):
+    nvml = FakeNvml()
+    nvml.faults[call] = NvmlError(3, "Not Supported")
+    reading = NvidiaGpus(lambda: nvml, clock).read([10])
+    (gpu,) = reading.gpus
+    values = {
+        "power": gpu.power_w,
+        "temperature": gpu.temperature_c,
+        "utilisation": gpu.utilisation_percent,
+        "memory": gpu.vram_used_bytes,
+    }
+    assert {k for k, v in values.items() if v is None} == {call} & values.keys()
+    assert gpu.name == ("NVIDIA GPU 0" if call == "name" else "NVIDIA RTX 3090")
+    if call != "name":
+        (reason,) = reading.reasons.values()
+        assert "Not Supported" in reason
+
+
+def test_nvidia_a_lost_gpu_leads_to_a_new_start(clock):
+    nvml = FakeNvml()
+    source = NvidiaGpus(lambda: nvml, clock)
+    source.read([])
+    lost = NvmlError(15, "GPU is lost")
+    nvml.faults = dict.fromkeys(["memory", "utilisation", "power", "temperature", "compute", "graphics"], lost)
+    clock.now += SLOW_S
+    with pytest.raises(SensorMissing, match="GPU is lost"):
+        source.read([])
+    assert nvml.calls[-1] == "shutdown"
+    nvml.faults = {}
+    assert len(source.read([]).gpus) == 1
+    assert nvml.calls.count("init") == 2
+
+
+def test_nvidia_one_lost_gpu_of_two_leaves_the_other(clock):
+    nvml = FakeNvml(count=2)
+    source = NvidiaGpus(lambda: nvml, clock)
+    source.read([])
+    real = nvml.nvmlDeviceGetMemoryInfo
+    nvml.nvmlDeviceGetMemoryInfo = lambda handle: real(handle) if handle == 0 else 1 / 0
+    reading = source.read([])
+    assert [g.vram_used_bytes for g in reading.gpus] == [8 * GIB, None]
+    assert list(reading.reasons) == ["gpus[1].vram_used_bytes"]
+
+
+def _card(root, number: int, **files: object) -> None:
+    device = root / f"sys/class/drm/card{number}/device"
+    device.mkdir(parents=True)
+    for name, value in files.items():
+        path = device / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n")
+
+
+def test_amd_all_sensors(tmp_path, clock):
+    _card(
+        tmp_path,
+        1,
+        vendor="0x1002",
+        product_name="Radeon RX 7900 XTX",
+        mem_info_vram_total=24 * GIB,
+        mem_info_vram_used=5 * GIB,
+        gpu_busy_percent=87,
+        hwmon__hwmon2__temp1_input=54000,
+        hwmon__hwmon2__power1_average=181_000_000,
+    )
+    (tmp_path / "sys/class/drm/card1-DP-1").mkdir()
+    reading = AmdGpus(tmp_path, clock).read([])
+    assert reading.gpus == (GpuSnapshot(0, "Radeon RX 7900 XTX", 24 * GIB, 5 * GIB, 87.0, 54.0, 181.0),)
+    assert reading.reasons == {}
+
+
+def test_amd_missing_sensors_are_none_with_reasons(tmp_path, clock):
+    _card(tmp_path, 0, device="0x744c", mem_info_vram_total=GIB)
+    reading = AmdGpus(tmp_path, clock).read([])
+    assert reading.gpus == (GpuSnapshot(0, "AMD GPU 0x744c", GIB),)
+    assert set(reading.reasons) == {
+        f"gpus[0].{n}" for n in ("vram_used_bytes", "utilisation_percent", "temperature_c", "power_w")
+    }
+
+
+@pytest.mark.parametrize(("vendor", "words"), [("0x8086", "Intel"), ("0x1234", "No AMD GPU found.")])
+def test_amd_none(tmp_path, clock, vendor, words):
+    _card(tmp_path, 0, vendor=vendor)
+    with pytest.raises(SensorMissing, match=words):
+        AmdGpus(tmp_path, clock).read([])
+
+
+def test_amd_a_card_that_is_pulled_out(tmp_path, clock):
+    _card(tmp_path, 0, mem_info_vram_total=GIB)
+    source = AmdGpus(tmp_path, clock)
+    assert len(source.read([]).gpus) == 1
+    (tmp_path / "sys/class/drm/card0").rename(tmp_path / "gone")
+    with pytest.raises(SensorMissing):
+        source.read([])
+
+
+def test_amd_memory_of_processes_by_compute_driver_or_render_node(tmp_path, clock):
+    _card(tmp_path, 0, mem_info_vram_total=GIB)
+    kfd = tmp_path / "sys/class/kfd/kfd/proc/7"
+    kfd.mkdir(parents=True)
+    (kfd / "vram_100").write_text(f"{3 * GIB}\n")
+    (kfd / "vram_200").write_text(f"{GIB}\n")
+    fdinfo = tmp_path / "proc/8/fdinfo"
+    fdinfo.mkdir(parents=True)
+    for fd, client, kib in ((3, 1, 2048), (4, 1, 2048), (5, 2, 1024)):
+        (fdinfo / str(fd)).write_text(
+            f"pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t0000:03:00.0\n"
+            f"drm-memory-vram:\t{kib} KiB\n"
+        )
+    (fdinfo / "6").write_text("pos:\t0\nflags:\t02\n")
+    source = AmdGpus(tmp_path, clock)
+    assert source.read([7, 8, 9]).process_vram_bytes == {7: 4 * GIB, 8: 3 * 1024**2}
+    (kfd / "vram_200").write_text("0\n")
+    assert source.read([7]).process_vram_bytes[7] == 4 * GIB
+    clock.now += PROCESSES_S
+    assert source.read([7]).process_vram_bytes == {7: 3 * GIB}
+
+
+class Source:
+    """A vendor with an answer of the test's choice."""
+
+    def __init__(self, answer) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def read(self, pids):
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def close(self):
+        self.closed = True
+
+
+def test_two_vendors_are_numbered_through(clock):
+    first = Source(GpuReading((GpuSnapshot(0, "N"),), {5: 100}, {"gpus[0].power_w": "no"}))
+    second = Source(GpuReading((GpuSnapshot(0, "A"), GpuSnapshot(1, "B")), {5: 11}, {"gpus[1].power_w": "none"}))
+    reading, why = GpuSensors([first, second], clock).read([5])
+    assert [(g.index, g.name) for g in reading.gpus] == [(0, "N"), (1, "A"), (2, "B")]
+    assert reading.process_vram_bytes == {5: 111}
+    assert reading.reasons == {"gpus[0].power_w": "no", "gpus[2].power_w": "none"}
+    assert why is None
+
+
+def test_a_vendor_without_gpu_is_asked_again_every_30_s(clock):
+    source = Source(SensorMissing("No driver."))
+    sensors = GpuSensors([source], clock)
+    for _ in range(100):
+        reading, why = sensors.read([])
+        assert (reading.gpus, why) == ((), "No driver.")
+    assert source.asked == 1
+    clock.now += PROBE_S
+    source.answer = GpuReading((GpuSnapshot(0, "N"),))
+    reading, why = sensors.read([])
+    assert len(reading.gpus) == 1
+    assert why is None
+    sensors.read([])
+    assert source.asked == 3, "one that answers is read each time"
+
+
+def test_no_fault_of_a_driver_gets_out(clock):
+    sensors = GpuSensors([Source(RuntimeError("boom")), Source(SensorMissing("No AMD GPU found."))], clock)
+    reading, why = sensors.read([])
+    assert reading.gpus == ()
+    assert "boom" in why
+    assert why.endswith("No AMD GPU found.")
+    assert GpuSensors([], clock).read([])[1] == "This system shows no GPU."
