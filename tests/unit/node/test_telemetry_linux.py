@@ -112,9 +112,12 @@ def test_a_process_with_an_awkward_name(sensors, write):
 
 def test_a_real_process_is_followed_to_its_end(tmp_path):
     sensors = LinuxSensors()
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    code = "print('on', flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
         times = sensors.process(child.pid)
         assert times is not None
         assert times.rss_bytes > 100_000
@@ -126,6 +129,7 @@ def test_a_real_process_is_followed_to_its_end(tmp_path):
     finally:
         child.kill()
         child.wait()
+        child.stdout.close()
         sensors.close()
 
 
