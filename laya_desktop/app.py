@@ -23,7 +23,8 @@ from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.worker import WorkerHandle
 from laya_desktop.node.forecast import Forecaster
 from laya_desktop.node.model_tools import ModelTools
-from laya_desktop.node.node import Node, NodeParts, Overrides
+from laya_desktop.node.node import Node
+from laya_desktop.node.parts import NodeParts, Overrides
 from laya_desktop.node.server.listener import Listener
 from laya_desktop.node.telemetry import Telemetry
 from laya_desktop.node.upstream import UpstreamPool

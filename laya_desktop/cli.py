@@ -16,7 +16,7 @@ from laya_desktop import __version__
 from laya_desktop.errors import LayaError
 
 if TYPE_CHECKING:
-    from laya_desktop.node.node import Overrides
+    from laya_desktop.node.parts import Overrides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -166,7 +166,7 @@ def _fraction(text: str) -> float:
 
 
 def _overrides(args: argparse.Namespace) -> Overrides:
-    from laya_desktop.node.node import Overrides
+    from laya_desktop.node.parts import Overrides
 
     names = ("host", "port", "log_level", "mem_fraction")
     return Overrides(**{name: getattr(args, name) for name in names})

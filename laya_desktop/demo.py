@@ -13,7 +13,7 @@ from typing import Any
 from laya_desktop import app, paths
 from laya_desktop.config.store import load_file
 from laya_desktop.errors import LayaError
-from laya_desktop.node.node import Overrides
+from laya_desktop.node.parts import Overrides
 
 MODEL = "smollm2-135m"
 PROMPT = "What is a router? Answer in one short sentence."

@@ -11,39 +11,34 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from laya_desktop.config.store import ConfigDocument
 from laya_desktop.errors import LayaError
+from laya_desktop.node.config_keeper import ConfigKeeper
 from laya_desktop.node.metrics import Metrics
-from laya_desktop.node.model_tools import ModelTools, free_bytes
+from laya_desktop.node.model_tools import free_bytes
 from laya_desktop.node.params import engine_params
+from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestLog, RequestRecord
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.tasks import spawn
-from laya_desktop.node.upstream import UpstreamPool
 from laya_desktop.state.enums import NodeState
 from laya_desktop.state.events import ConfigApplied, ConfigChangedOnDisk, ConfigSaved, Event, NodeStateChanged, Notice
 from laya_desktop.state.snapshot import (
     Capability,
-    ConfigStatus,
     NodeSnapshot,
     NodeStatus,
     RouteSnapshot,
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from laya_desktop.config.schema import GuardConfig, ModelConfig, NodeConfig
+    from laya_desktop.config.store import ConfigDocument
     from laya_desktop.node.engines.base import EngineParams, Generate
-    from laya_desktop.node.forecast import Forecaster
     from laya_desktop.node.generation import GenerationStream
-    from laya_desktop.node.runtime import HandleFactory
-    from laya_desktop.node.telemetry import Telemetry, TelemetrySample
+    from laya_desktop.node.telemetry import TelemetrySample
     from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, RouteExplanation
 
 log = logging.getLogger(__name__)
@@ -51,47 +46,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 SNAPSHOT_S = 0.25
 GRACE_S = 5.0
-
-
-class ListenerApi(Protocol):
-    """The HTTP listener as the node uses it."""
-
-    @property
-    def connections(self) -> int:
-        """Open connections."""
-        ...
-
-    async def start(self, gateway: Node, host: str, port: int) -> int:
-        """Listen; returns the port. Raises LayaError when the port is taken."""
-        ...
-
-    async def stop(self, grace_s: float) -> None:
-        """Stop accepting; running answers get ``grace_s`` to finish."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """Flags of the command line: they win over the file and are never written to it."""
-
-    host: str | None = None
-    port: int | None = None
-    log_level: str | None = None
-    mem_fraction: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeParts:
-    """Collaborators, built by ``service``."""
-
-    make_handle: HandleFactory
-    make_listener: Callable[[], ListenerApi]
-    tools: ModelTools
-    telemetry: Telemetry
-    forecaster: Forecaster
-    executor: Executor
-    upstreams: Callable[[NodeConfig], UpstreamPool]
-    on_log_level: Callable[[str], None]
+LOOK_EVERY = 4
+"""Snapshots between two looks at the configuration file."""
 
 
 class Node:
@@ -109,7 +65,7 @@ class Node:
         self._overrides = overrides
         self._emit_out = emit
         self._publish_out = publish
-        self._document = document
+        self._keeper = ConfigKeeper(document, self._off_loop)
         self.config: NodeConfig = document.config
         self.table = RoutingTable.compile(document.config)
         self.metrics = Metrics()
@@ -117,7 +73,6 @@ class Node:
         self.snapshot = NodeSnapshot()
         self._status = NodeStatus()
         self._capability = Capability()
-        self._config_status = ConfigStatus(path=str(document.path) if document.path else None)
         self._sample: TelemetrySample | None = None
         self._requests = RequestLog()
         self._listener: ListenerApi | None = None
@@ -229,64 +184,63 @@ class Node:
             LayaError: the new address cannot be listened on.
         """
         async with self._lock:
-            table = RoutingTable.compile(config)
-            old = self.config
-            address = self._address
-            self.config, previous = config, self._listener
-            moved = previous is not None and self._address != address
-            if moved:
-                try:
-                    self._listener = await self._listen()
-                except LayaError:
-                    self.config = old
-                    raise
-                assert previous is not None
-                spawn(previous.stop(GRACE_S), "old listener")
-            self.table = table
-            self._pool.configure(config.models)
-            self.upstreams.update(config)
-            for route in {r.name for r in old.routes} - {r.name for r in config.routes}:
-                self.metrics.forget(route)
-            if config.log.level != old.log.level and self._overrides.log_level is None:
-                self._parts.on_log_level(config.log.level)
-            self._note_config(source)
-            self._report_table()
+            await self._apply(config, source)
 
     async def save_config(self, path: Path | None = None, *, overwrite: bool = False) -> Path:
         """Write the configuration and continue with that file. Raises LayaError."""
         async with self._lock:
-            config, document = self.config, self._document
-            saved = await self._off_loop(lambda: document.save(config, path, overwrite=overwrite))
-            assert saved.path is not None
-            self._document = saved
-            self._note_config(None)
-            self.emit(ConfigSaved(str(saved.path)))
-            return saved.path
+            saved = await self._keeper.save(self.config, path, overwrite=overwrite)
+        self.emit(ConfigSaved(str(saved)))
+        self.request_publish()
+        return saved
 
     async def export_config(self, path: Path) -> Path:
         """Write a copy; the current file and the unsaved state stay. Raises LayaError."""
-        config, document = self.config, self._document
-        await self._off_loop(lambda: document.save(config, path, overwrite=True))
+        await self._keeper.export(self.config, path)
         return path
 
     async def revert_config(self) -> None:
         """Read the file again and put it in force. Raises ConfigError."""
-        if self._document.path is None:
-            await self._adopt(self._document, "revert")
-        else:
-            await self.open_config(self._document.path, "revert")
+        await self._adopt(None, "revert")
 
-    async def open_config(self, path: Path, source: str = "open") -> None:
+    async def open_config(self, path: Path) -> None:
         """Put another file in force. Raises ConfigError and keeps the old configuration."""
-        await self._adopt(await self._off_loop(lambda: ConfigDocument.load(path)), source)
+        await self._adopt(path, "open")
 
-    async def _adopt(self, document: ConfigDocument, source: str) -> None:
-        before, self._document = self._document, document
+    async def _adopt(self, path: Path | None, source: str) -> None:
+        async with self._lock:
+            document = await self._keeper.read(path)
+            await self._apply(document.config, source, document)
+
+    async def _apply(self, config: NodeConfig, source: str, document: ConfigDocument | None = None) -> None:
+        table = RoutingTable.compile(config)
+        old = self.config
+        await self._move_listener(config)
+        self.config, self.table = config, table
+        self._keeper.applied(config, document)
+        self._pool.configure(config.models)
+        self.upstreams.update(config)
+        for route in {r.name for r in old.routes} - {r.name for r in config.routes}:
+            self.metrics.forget(route)
+        if config.log.level != old.log.level and self._overrides.log_level is None:
+            self._parts.on_log_level(config.log.level)
+        self.emit(ConfigApplied(self._keeper.status.revision, source))
+        self._report_table()
+        self.request_publish()
+
+    async def _move_listener(self, config: NodeConfig) -> None:
+        """Listen at the new address before the old one is given up, so that a taken port changes nothing."""
+        previous, old = self._listener, self.config
+        before = self._address
+        self.config = config
+        if previous is None or self._address == before:
+            return
         try:
-            await self.apply_config(document.config, source)
+            self._listener = await self._listen()
         except LayaError:
-            self._document = before
+            self.config = old
             raise
+        spawn(previous.stop(GRACE_S), "old listener")
 
     # -- looking
 
@@ -331,7 +285,7 @@ class Node:
             unix_s=time.time(),
             node=self._node_status(),
             config=self.config,
-            config_status=self._config_status,
+            config_status=self._keeper.status,
             routing=self.metrics.routing,
             models=models,
             routes=tuple(self._route_snapshot(r.name) for r in self.config.routes),
@@ -362,18 +316,9 @@ class Node:
         self._pool.tick(now_s)
         waiting = {m.name: (m.waiting, m.queue_limit) for m in self.snapshot.models}
         self._parts.forecaster.update(now_s, self._sample.machine, waiting, self._guard)
-        if self.snapshot.seq % 4 == 0:
-            await self._look_at_file()
+        if self.snapshot.seq % LOOK_EVERY == 0 and await self._keeper.look():
+            self.emit(ConfigChangedOnDisk(self._keeper.status.path or ""))
         self.publish()
-
-    async def _look_at_file(self) -> None:
-        document = self._document
-        changed = document.path is not None and await self._off_loop(document.changed_on_disk)
-        if changed != self._config_status.changed_on_disk and document is self._document:
-            status = self._config_status
-            self._config_status = ConfigStatus(status.path, status.revision, status.unsaved, changed)
-            if changed:
-                self.emit(ConfigChangedOnDisk(str(document.path)))
 
     # -- inside
 
@@ -415,22 +360,12 @@ class Node:
         hits, p50_us, p99_us = self.metrics.route_stats(name)
         return RouteSnapshot(name, hits, p50_us, p99_us, self.table.shadowed.get(name))
 
-    def _note_config(self, source: str | None) -> None:
-        document = self._document
-        revision = self._config_status.revision + (1 if source else 0)
-        self._config_status = ConfigStatus(
-            str(document.path) if document.path else None, revision, document.unsaved(self.config)
-        )
-        if source:
-            self.emit(ConfigApplied(revision, source))
-        self.request_publish()
-
     def _report_table(self) -> None:
         for warning in self.table.warnings:
             self.emit(Notice("warning", f"{warning.key}: {warning.message}", "routes"))
 
     def _params(self, model: ModelConfig, device: str | None) -> EngineParams:
-        return engine_params(model, device, self._document.path.parent if self._document.path else None)
+        return engine_params(model, device, self._keeper.folder)
 
     async def _probe(self) -> None:
         self._capability = await self._parts.tools.probe()

@@ -10,7 +10,7 @@ import pytest
 
 from laya_desktop import app
 from laya_desktop.config.store import load_file
-from laya_desktop.node.node import Overrides
+from laya_desktop.node.parts import Overrides
 from laya_desktop.state.snapshot import NodeSnapshot
 from tests.helpers.waiting import wait_for
 

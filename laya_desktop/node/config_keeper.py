@@ -1,0 +1,81 @@
+"""The configuration's file beside the configuration in force: what differs, saving, and edits from outside.
+
+Node thread; files are touched in the thread pool. It never decides what is in force: the node does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from laya_desktop.config.schema import NodeConfig
+from laya_desktop.config.store import ConfigDocument
+from laya_desktop.state.snapshot import ConfigStatus
+
+OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a blocking call in the thread pool."""
+
+
+class ConfigKeeper:
+    """One configuration file, or none yet."""
+
+    def __init__(self, document: ConfigDocument, off_loop: OffLoop) -> None:
+        self._document = document
+        self._off_loop = off_loop
+        self.status = ConfigStatus(path=_text(document.path))
+
+    @property
+    def document(self) -> ConfigDocument:
+        """The file as it was last read or written."""
+        return self._document
+
+    @property
+    def folder(self) -> Path | None:
+        """Where relative model paths start."""
+        return self._document.folder
+
+    def applied(self, config: NodeConfig, document: ConfigDocument | None = None) -> None:
+        """A configuration came into force, read from ``document`` where one is given."""
+        if document is not None:
+            self._document = document
+        self._compare(config, self.status.revision + 1, on_disk=self.status.changed_on_disk and document is None)
+
+    async def save(self, config: NodeConfig, path: Path | None, *, overwrite: bool) -> Path:
+        """Write, and continue with the file written. Raises LayaError."""
+        document = self._document
+        self._document = await self._off_loop(lambda: document.save(config, path, overwrite=overwrite))
+        self._compare(config, self.status.revision, on_disk=False)
+        assert self._document.path is not None
+        return self._document.path
+
+    async def export(self, config: NodeConfig, path: Path) -> None:
+        """Write a copy and stay with the present file. Raises LayaError."""
+        document = self._document
+        await self._off_loop(lambda: document.save(config, path, overwrite=True))
+
+    async def read(self, path: Path | None) -> ConfigDocument:
+        """The file at ``path``, or the present one as it is on disk now. Raises ConfigError."""
+        wanted = path or self._document.path
+        if wanted is None:
+            return self._document
+        document: ConfigDocument = await self._off_loop(lambda: ConfigDocument.load(wanted))
+        return document
+
+    async def look(self) -> bool:
+        """Compare with the disk; True when the file has just been found changed."""
+        document = self._document
+        changed = document.path is not None and await self._off_loop(document.changed_on_disk)
+        if document is not self._document or changed == self.status.changed_on_disk:
+            return False
+        self.status = replace(self.status, changed_on_disk=changed)
+        return bool(changed)
+
+    def _compare(self, config: NodeConfig, revision: int, *, on_disk: bool) -> None:
+        path, unsaved = _text(self._document.path), self._document.unsaved(config)
+        self.status = ConfigStatus(path, revision, unsaved, on_disk)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
