@@ -218,7 +218,7 @@ def sample_snapshot(t_s: float = 60.0, *, seq: int = 1, gpu: bool = True, **chan
         "forecasts": (
             Forecast("ram", level, slope, left_s, text),
             *((Forecast("vram:0", Level.CALM, 0.0, None, "steady"),) if gpu else ()),
-            Forecast("queue:my-llm-7b", Level.CALM, 0.1, None, f"next answer in about 3 s, {waiting} waiting"),
+            Forecast("queue:my-llm-7b", Level.CALM, 0.1, None, "next answer in about 3 s" if waiting else ""),
         ),
         "capability": Capability(
             probed=True,

@@ -169,7 +169,6 @@ class FigureLabel(QLabel):
         super().__init__(text)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setProperty("role", "figure")
-        self.setFont(theme.ui_font(theme.FONT_FIGURE, bold=True))
 
 
 class StateDot(QWidget):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPen
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
@@ -22,7 +22,7 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
 from laya_desktop.gui.views.plot_scale import Scale, next_maximum, time_ticks, value_ticks
-from laya_desktop.gui.views.widgets import Card, EmptyState, SectionTitle, label, row
+from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle, label, row
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
@@ -41,6 +41,17 @@ class Series:
     name: str
     role: str = "series_1"
     dashed: bool = False
+
+
+class _ValueAxis(pg.AxisItem):
+    """The left axis with its grid; keeps the labels at both ends, which the library drops where there is a grid."""
+
+    def __init__(self) -> None:
+        super().__init__("left")
+
+    def boundingRect(self) -> QRectF:
+        """Half a line of text more above and below."""
+        return super().boundingRect().adjusted(0, -8, 0, 8)
 
 
 class MetricPlot(Card):
@@ -66,9 +77,11 @@ class MetricPlot(Card):
         self._window_s = 0.0
         self._hover_s: float | None = None
         self._limit: float | None = None
-        self._unit = label(unit, "secondary")
+        self._unit = ElidedLabel(unit, "secondary")
         self.legend = PlotLegend()
-        self.body.addLayout(row(SectionTitle(title), self._unit, self.legend, spacing=4))
+        head = row(SectionTitle(title), self._unit, self.legend, spacing=5)
+        head.setStretch(1, 1)
+        self.body.addLayout(head)
         self.setAccessibleName(f"{title}, {unit}")
         self._make_plot()
         self._empty = EmptyState("", "")
@@ -80,7 +93,7 @@ class MetricPlot(Card):
         self._restyle()
 
     def _make_plot(self) -> None:
-        self._plot = pg.PlotWidget(background=None)
+        self._plot = pg.PlotWidget(background=None, axisItems={"left": _ValueAxis()})
         self._plot.setFrameShape(self._plot.Shape.NoFrame)
         self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._plot.viewport().setAutoFillBackground(False)
@@ -244,15 +257,22 @@ class MetricPlot(Card):
             axis.setPen(None)
             axis.setTextPen(theme.color("secondary"))
             axis.setTickPen(theme.color("grid"))
+        self._plot.setBackground(theme.color("panel"))
         for series in self._series:
-            self._curves[series.key].setPen(QPen(theme.color(series.role), 1.0))
-        self._now.setPen(QPen(theme.color("line"), 1.0))
-        self._hover.setPen(QPen(theme.color("secondary"), 1.0))
-        self._limit_line.setPen(QPen(theme.color("critical"), 1.0, Qt.PenStyle.DotLine))
-        self._forecast.setPen(QPen(theme.color("warn"), 1.0, Qt.PenStyle.DashLine))
+            self._curves[series.key].setPen(_pen(series.role))
+        self._now.setPen(_pen("line"))
+        self._hover.setPen(_pen("secondary"))
+        self._limit_line.setPen(_pen("critical", Qt.PenStyle.DotLine))
+        self._forecast.setPen(_pen("warn", Qt.PenStyle.DashLine))
 
 
 _NOTHING: Floats = np.empty(0)
+
+
+def _pen(role: str, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    pen = QPen(theme.color(role), 1.0, style)
+    pen.setCosmetic(True)  # px on screen, whatever the axes' units are
+    return pen
 
 
 def _dashes(finite: np.ndarray) -> np.ndarray:

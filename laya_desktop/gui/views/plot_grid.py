@@ -34,8 +34,8 @@ class PlotGrid(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.latency = MetricPlot("Routing latency", "µs, log", Scale("log", low=10, least=10_000), _number)
-        self.tokens = MetricPlot("Token throughput", "tokens/s, log", Scale("log", low=0, least=100), _number)
-        self.queue = MetricPlot("Queue and in flight", "requests", Scale(least=4), fmt.count)
+        self.tokens = MetricPlot("Token throughput", "tokens/s", Scale("log", low=0, least=100), _number)
+        self.queue = MetricPlot("Queue and in flight", "", Scale(least=4), fmt.count)
         self.cpu = MetricPlot("CPU", "%", Scale(top=100), _number)
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
         self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)

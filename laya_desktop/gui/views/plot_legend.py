@@ -14,7 +14,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from laya_desktop.gui import theme
 
-_SAMPLE_PX, _GAP_PX, _BETWEEN_PX = 14, 5, 12
+_SAMPLE_PX, _GAP_PX, _BETWEEN_PX = 12, 4, 10
+_LONGEST_NAME = 14
 _DASH = (2.0, 1.0)
 
 
@@ -30,7 +31,8 @@ class LegendItem:
     @property
     def text(self) -> str:
         """Name and value."""
-        return f"{self.name} {self.value}" if self.value else self.name
+        name = self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
+        return f"{name} {self.value}" if self.value else name
 
 
 class PlotLegend(QWidget):
@@ -39,8 +41,9 @@ class PlotLegend(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._items: tuple[LegendItem, ...] = ()
-        self.setFont(theme.ui_font(theme.FONT_SECONDARY))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._font = theme.ui_font(theme.FONT_SECONDARY)
+        self._wanted_px = 0
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(18)
 
     @property
@@ -54,7 +57,19 @@ class PlotLegend(QWidget):
             self._items = items
             self.setAccessibleName(", ".join(item.text for item in items))
             self.setToolTip("\n".join(item.text for item in items))
+            wanted_px = sum(self._widths()) + _BETWEEN_PX * max(len(items) - 1, 0)
+            if not self._wanted_px - 2 * _BETWEEN_PX <= wanted_px <= self._wanted_px:
+                self._wanted_px = wanted_px
+                self.updateGeometry()
             self.update()
+
+    def _widths(self) -> list[int]:
+        metrics = QFontMetrics(self._font)
+        return [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(item.text) for item in self._items]
+
+    def sizeHint(self) -> QSize:
+        """As wide as the items need, or a little wider than that."""
+        return QSize(self._wanted_px, 18)
 
     def minimumSizeHint(self) -> QSize:
         """The legend gives way to the title."""
@@ -63,8 +78,9 @@ class PlotLegend(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw it."""
         painter = QPainter(self)
-        metrics = QFontMetrics(self.font())
-        widths = [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(item.text) for item in self._items]
+        painter.setFont(self._font)
+        metrics = QFontMetrics(self._font)
+        widths = self._widths()
         shown = len(widths)
         while shown and sum(widths[:shown]) + _BETWEEN_PX * (shown - 1) > self.width():
             shown -= 1

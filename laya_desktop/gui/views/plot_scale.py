@@ -67,12 +67,12 @@ def next_maximum(scale: Scale, highest: float | None, current: float | None) -> 
     """
     if scale.top is not None:
         return scale.top
-    value = max(highest or 0.0, scale.least)
+    value = max(highest or 0.0, 1e-9)
     if scale.kind == "log":
-        wanted = 10.0 ** math.ceil(math.log10(value * 1.02))
+        wanted = max(scale.least, 10.0 ** math.ceil(math.log10(value * 1.02)))
         keep = current is not None and wanted <= current and value > current / 200
     else:
-        wanted = 4 * nice_step(value * 1.05)
+        wanted = max(scale.least, 4 * nice_step(value * 1.05))
         keep = current is not None and wanted <= current and value > current * _SHRINK_BELOW
     return current if keep and current is not None else wanted
 

@@ -1,0 +1,98 @@
+"""The panel that lists the unsaved changes, under the header's button. Qt main thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+
+from laya_desktop.gui import format as fmt
+from laya_desktop.gui import theme
+from laya_desktop.gui.actions import Actions
+from laya_desktop.gui.views.widgets import SectionTitle, button, column, label, row, scrolled
+from laya_desktop.state.snapshot import ConfigStatus
+
+_WIDTH_PX, _LIST_PX = 420, 260
+
+
+class ReviewPanel(QFrame):
+    """A popover inside the window: closes on Escape, on a click elsewhere, and when nothing is left to review."""
+
+    def __init__(self, actions: Actions, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("popover")
+        self.setFixedWidth(_WIDTH_PX)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._title = SectionTitle("")
+        self._where = label("", "secondary")
+        self._list = QWidget()
+        self._lines = QVBoxLayout(self._list)
+        self._lines.setContentsMargins(0, 4, 0, 4)
+        self._lines.setSpacing(6)
+        self._area = scrolled(self._list)
+        self._shown: tuple[str, ...] = ()
+        save = button("Save", "primary", on_click=lambda: self._act(actions.save.trigger))
+        revert = button("Revert all", "danger", on_click=lambda: self._act(actions.revert.trigger))
+        save_as = button("Save as…", on_click=lambda: self._act(actions.save_as.trigger))
+        layout = column(self._title, self._where, self._area, spacing=4)
+        layout.addLayout(row(revert, None, save_as, save))
+        layout.setContentsMargins(theme.SPACE_4, theme.SPACE_3, theme.SPACE_4, theme.SPACE_3)
+        self.setLayout(layout)
+        self.hide()
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is listed."""
+        return self._shown
+
+    def set_status(self, status: ConfigStatus) -> None:
+        """List the changes."""
+        if not status.unsaved:
+            self.hide()
+        if status.unsaved == self._shown:
+            return
+        self._shown = status.unsaved
+        self._title.setText(fmt.counted(len(status.unsaved), "unsaved change"))
+        self._where.setText("In force on the node; not yet in the file.")
+        while (item := self._lines.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        for change in status.unsaved:
+            self._lines.addWidget(label(f"• {change}", wrap=True))
+        self._lines.addStretch(1)
+        self._area.setFixedHeight(min(_LIST_PX, 12 + 24 * len(status.unsaved)))
+
+    def _act(self, act: Callable[[], object]) -> None:
+        self.hide()
+        act()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Watch for clicks elsewhere."""
+        super().showEvent(event)
+        QApplication.instance().installEventFilter(self)
+        self.setFocus()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stop watching."""
+        super().hideEvent(event)
+        QApplication.instance().removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Close on a click outside."""
+        if (
+            isinstance(event, QMouseEvent)
+            and event.type() == QEvent.Type.MouseButtonPress
+            and isinstance(watched, QWidget)
+            and not self.rect().contains(self.mapFromGlobal(event.globalPosition().toPoint()))
+        ):
+            self.hide()
+        return False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
