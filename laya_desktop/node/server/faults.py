@@ -1,0 +1,35 @@
+"""Errors that several parts of the server raise. Pure values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laya_desktop.errors import LayaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class MethodNotAllowedError(LayaError):
+    """405; the answer's ``Allow`` header names the methods that work."""
+
+    def __init__(self, method: str, path: str, allow: Iterable[str]) -> None:
+        self.allow = tuple(allow)
+        super().__init__(
+            f"{path} does not take {method}.",
+            hint=f"Use {' or '.join(self.allow)}.",
+            code="method_not_allowed",
+            status=405,
+        )
+
+
+def invalid(
+    message: str, param: str | None = None, *, hint: str | None = None, code: str = "invalid_value"
+) -> LayaError:
+    """400: a field of the request is not as it must be."""
+    return LayaError(message, hint=hint, code=code, status=400, param=param)
+
+
+def unsupported(param: str, message: str, hint: str | None = None) -> LayaError:
+    """400: a field that would change the answer and that the engine cannot honour yet."""
+    return LayaError(message, hint=hint, code="unsupported_parameter", status=400, param=param)

@@ -1,0 +1,122 @@
+"""Carrying a request to an upstream and its answer back, unbuffered. One task per request on the node's loop.
+
+The body goes out as it came in; the answer's parts are sent on as they arrive, no faster than the client reads.
+A client that leaves cancels the upstream's work at once. Keys of this node's callers never leave it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from laya_desktop.errors import LayaError
+from laya_desktop.node.server.completions import sse
+from laya_desktop.node.server.exchange import CLIENT_GONE, ClientGoneError
+from laya_desktop.state.enums import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from laya_desktop.node.records import RequestRecord
+    from laya_desktop.node.server.exchange import Exchange
+    from laya_desktop.node.upstream import Upstream, UpstreamResponse
+
+log = logging.getLogger(__name__)
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_NOT_SENT_ON = _HOP_BY_HOP | {"host", "content-length", "expect", "authorization", "x-api-key", "cookie", "origin"}
+_NOT_SENT_BACK = _HOP_BY_HOP | {"content-length", "content-type", "date", "server", "set-cookie", "x-request-id"}
+_NO_BODY = (204, 304)
+
+
+class Forward:
+    """One request on its way to an upstream and back."""
+
+    def __init__(self, exchange: Exchange, record: RequestRecord, upstream: Upstream, api_path: str) -> None:
+        self._exchange = exchange
+        self._record = record
+        self._upstream = upstream
+        self._api_path = api_path
+        self._left: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        exchange.on_gone = self._on_gone
+
+    async def run(self, timeout_s: float, handed: Callable[[], None]) -> None:
+        """Forward, and close the record. ``handed`` is called when the request is handed to the upstream's client."""
+        self._task = asyncio.current_task()
+        try:
+            if self._left is not None:
+                raise asyncio.CancelledError
+            await self._forward(timeout_s, handed)
+        except (asyncio.CancelledError, ClientGoneError):
+            reason = self._left or "the node is stopping"
+            self._record.finish(Phase.CANCELLED, status=CLIENT_GONE, error=f"{reason[:1].upper()}{reason[1:]}.")
+            self._exchange.cut()
+        except LayaError as error:
+            self._fail(error)
+        except Exception as error:
+            log.exception("Forwarding failed: request %s", self._record.request_id)
+            self._fail(LayaError(f"The node failed on this request ({type(error).__name__}).", hint="See its log."))
+
+    def _on_gone(self, reason: str) -> None:
+        self._left = reason
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _forward(self, timeout_s: float, handed: Callable[[], None]) -> None:
+        exchange = self._exchange
+        headers = {k: v for k, v in exchange.headers.items() if k not in _NOT_SENT_ON and not self._named_hop(k)}
+        headers["x-request-id"] = exchange.request_id
+        handed()
+        response = await self._upstream.request(
+            exchange.method, self._api_path, headers, bytes(exchange.body), timeout_s=timeout_s
+        )
+        try:
+            await self._answer(response)
+        finally:
+            response.cancel()
+
+    async def _answer(self, response: UpstreamResponse) -> None:
+        exchange, record = self._exchange, self._record
+        given = {k.lower(): v for k, v in dict(response.headers).items()}
+        content_type = given.get("content-type")
+        record.stream = content_type is not None and content_type.startswith("text/event-stream")
+        back = [(k, v) for k, v in given.items() if k not in _NOT_SENT_BACK and not k.startswith("x-laya-")]
+        if response.status in _NO_BODY or exchange.method == "HEAD":
+            exchange.respond(response.status, b"", content_type, back)
+        else:
+            length = given.get("content-length", "")
+            exchange.begin(response.status, content_type, back, int(length) if length.isdigit() else None)
+            async for part in response.body:
+                exchange.send(part)
+                await exchange.drain()
+            exchange.end()
+        phase = Phase.DONE if response.status < 400 else Phase.FAILED
+        record.finish(phase, status=response.status)
+
+    def _named_hop(self, name: str) -> bool:
+        """True for a header that Connection names as meant for this hop only."""
+        named = self._exchange.headers.get("connection")
+        return named is not None and name in {n.strip().lower() for n in named.split(",")}
+
+    def _fail(self, error: LayaError) -> None:
+        exchange = self._exchange
+        self._record.finish(Phase.FAILED, status=error.status, error=str(error))
+        if exchange.status is not None and self._record.stream:
+            exchange.send(sse(error.to_wire()))
+            exchange.end(close=True)
+        else:
+            exchange.fail(error)
