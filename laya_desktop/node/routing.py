@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 import msgspec
 import re2
@@ -24,14 +24,13 @@ from laya_desktop.errors import ConfigError, Problem
 from laya_desktop.node import routing_checks, routing_explain
 from laya_desktop.node.routing_index import build, build_unread
 from laya_desktop.node.routing_paths import normalise_path
-from laya_desktop.node.routing_rules import PathKind, Request, Rule
+from laya_desktop.node.routing_rules import Request, Rule
 from laya_desktop.state.snapshot import RouteExplanation
 
 __all__ = ["NEED_MODEL", "UNREAD", "Decision", "NeedModel", "RoutingTable", "Unread", "normalise_path"]
 
 _API_PARTS = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models")
 _REGEX_SET_BYTES = 64 * 1024**2
-_ALL_RANKS = 1 << 62
 _NO_GROUPS: Final[dict[str, str]] = {}
 
 
@@ -70,31 +69,25 @@ class Decision(msgspec.Struct, frozen=True):
 class _Group:
     """All rules with one path, best first."""
 
-    __slots__ = ("decision", "index", "only", "regex", "unread_index")
+    __slots__ = ("index", "regex", "unread_index")
 
     def __init__(self, rules: list[Rule]) -> None:
-        first = rules[0]
-        kind = first.kind
-        only = len(rules) == 1 and not first.conditions
-        self.only = first.route if only and kind == "prefix" else None
-        self.decision = Decision(first.route, _api_part(first.path), _NO_GROUPS) if only and kind == "path" else None
         self.index = build(rules)
         asks_model = any("model" in rule.conditions for rule in rules)
         self.unread_index = build_unread(rules) if asks_model else self.index
-        self.regex = re2.compile(first.path) if kind == "regex" else None
+        self.regex = re2.compile(rules[0].path) if rules[0].kind == "regex" else None
 
     def find(
         self, method: str, host: str, headers: Mapping[str, str], model: str | Unread | None
     ) -> RouteConfig | NeedModel | None:
         """The winning route among these, ``NEED_MODEL``, or None where all fail their conditions."""
-        request_headers = cast(dict[str, str], headers)
         if model is UNREAD:
-            entry = self.unread_index.find(Request(method, host, request_headers, None), _ALL_RANKS)
+            entry = self.unread_index.find(Request(method, host, headers, None))
+            if entry is not None and entry.needs_model:
+                return NEED_MODEL
         else:
-            entry = self.index.find(Request(method, host, request_headers, model), _ALL_RANKS)
-        if entry is None:
-            return None
-        return NEED_MODEL if entry.needs_model else entry.route
+            entry = self.index.find(Request(method, host, headers, model))
+        return None if entry is None else entry.route
 
 
 class RoutingTable:
@@ -105,18 +98,28 @@ class RoutingTable:
         shadowed: name of a route → name of the route that always wins before it.
     """
 
-    __slots__ = ("_deep", "_exact", "_prefixes", "_regex_set", "_regexes", "_root", "_rules", "shadowed", "warnings")
+    __slots__ = (
+        "_deep", "_exact", "_exact_plain", "_prefix", "_prefix_plain", "_regex_set", "_regexes", "_root", "_rules",
+        "shadowed", "warnings",
+    )  # fmt: skip
 
     def __init__(self, rules: Iterable[Rule], off: Iterable[RouteConfig] = ()) -> None:
         self._rules = routing_explain.Rules(tuple(rules), tuple(off))
-        groups = {key: _Group(members) for key, members in self._rules.by_path.items()}
-        self._exact = _of_kind(groups, "path")
-        self._prefixes = _of_kind(groups, "prefix")
-        self._root = self._prefixes.pop("/", None)
-        depths = {path.count("/") for path in self._prefixes}
+        exact, prefix, regex = (self._rules.of_kind(kind) for kind in ("path", "prefix", "regex"))
+        self._exact_plain = {
+            path: Decision(members[0].route, _api_part(path), _NO_GROUPS)
+            for path, members in exact.items()
+            if _is_plain(members)
+        }
+        self._exact = {path: _Group(members) for path, members in exact.items() if not _is_plain(members)}
+        root = prefix.pop("/", None)
+        self._root = None if root is None else _Group(root)
+        self._prefix_plain = {path: members[0].route for path, members in prefix.items() if _is_plain(members)}
+        self._prefix = {path: _Group(members) for path, members in prefix.items() if not _is_plain(members)}
+        depths = {path.count("/") for path in prefix}
         self._deep = tuple(depth in depths for depth in range(1, max(depths, default=0) + 1))
-        self._regexes = tuple(_of_kind(groups, "regex").values())
-        self._regex_set = _regex_set(list(_of_kind(groups, "regex")))
+        self._regexes = tuple(map(_Group, regex.values()))
+        self._regex_set = _regex_set(list(regex))
         self.warnings: tuple[Problem, ...] = ()
         self.shadowed: dict[str, str] = {}
 
@@ -157,17 +160,39 @@ class RoutingTable:
         Returns:
             ``NEED_MODEL`` only for ``UNREAD``, and only where a rule that could win asks for the model.
         """
-        group = self._exact.get(path)
-        if group is not None:
-            if group.decision is not None:
-                return group.decision
+        decision = self._exact_plain.get(path)
+        if decision is not None:
+            return decision
+        if self._exact and (group := self._exact.get(path)) is not None:
             found = group.find(method, host, headers, model)
             if found is not None:
                 return found if found is NEED_MODEL else Decision(found, _api_part(path), _NO_GROUPS)
-        for end in _ends(path, self._deep):
-            group = self._prefixes.get(path[:end])
+        return self._decide_prefix(method, path, host, headers, model)
+
+    def _decide_prefix(
+        self, method: str, path: str, host: str, headers: Mapping[str, str], model: str | Unread | None
+    ) -> Decision | NeedModel | None:
+        """Prefixes at the depths in use, the longest first."""
+        find = path.find
+        end = 0
+        ends = []
+        for in_use in self._deep:
+            end = find("/", end + 1)
+            if end < 0:
+                if in_use:
+                    ends.append(len(path))
+                break
+            if in_use:
+                ends.append(end)
+        while ends:
+            end = ends.pop()
+            prefix = path[:end]
+            route = self._prefix_plain.get(prefix)
+            if route is not None:
+                return Decision(route, path[end:], _NO_GROUPS)
+            group = self._prefix.get(prefix)
             if group is not None:
-                found = group.only or group.find(method, host, headers, model)
+                found = group.find(method, host, headers, model)
                 if found is not None:
                     return found if found is NEED_MODEL else Decision(found, path[end:], _NO_GROUPS)
         return None if path == "*" else self._decide_last(method, path, host, headers, model)
@@ -177,7 +202,7 @@ class RoutingTable:
     ) -> Decision | NeedModel | None:
         """The prefix ``/`` and the regexes."""
         if self._root is not None:
-            found = self._root.only or self._root.find(method, host, headers, model)
+            found = self._root.find(method, host, headers, model)
             if found is not None:
                 return found if found is NEED_MODEL else Decision(found, "" if path == "/" else path, _NO_GROUPS)
         for group in self._matching(path):
@@ -209,24 +234,9 @@ class RoutingTable:
         return (decision.route, decision.stripped_path) if isinstance(decision, Decision) else None
 
 
-def _ends(path: str, deep: tuple[bool, ...]) -> list[int]:
-    """Where prefixes of the depths in use would end in a path, the longest first."""
-    ends = []
-    end = 0
-    for in_use in deep:
-        end = path.find("/", end + 1)
-        if end < 0:
-            if in_use:
-                ends.append(len(path))
-            break
-        if in_use:
-            ends.append(end)
-    ends.reverse()
-    return ends
-
-
-def _of_kind(groups: dict[tuple[PathKind, str], _Group], kind: PathKind) -> dict[str, _Group]:
-    return {path: group for (k, path), group in groups.items() if k == kind}
+def _is_plain(rules: list[Rule]) -> bool:
+    """One rule without conditions: the path alone decides."""
+    return len(rules) == 1 and not rules[0].conditions
 
 
 def _api_part(path: str) -> str:

@@ -37,6 +37,10 @@ class Rules:
             members.sort(key=lambda rule: rule.order)
         return dict(groups)
 
+    def of_kind(self, kind: PathKind) -> dict[str, list[Rule]]:
+        """``by_path`` for one kind of path."""
+        return {path: members for (k, path), members in self.by_path.items() if k == kind}
+
     @cached_property
     def in_order(self) -> tuple[Rule, ...]:
         """All rules, the one that wins over all others first."""

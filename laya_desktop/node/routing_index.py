@@ -7,7 +7,7 @@ selective condition (the one fewest others have), and crowded branches are split
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from laya_desktop.config.schema import RouteConfig
@@ -26,6 +26,9 @@ from laya_desktop.node.routing_rules import (
 _SCANNED = 3
 """Up to this many rules are tried one by one: that is faster than one more look-up."""
 
+_HEADERS_TRIED = 8
+"""Up to this many header names are looked up in the request; above it, the request's names in the index."""
+
 _Key = tuple[type[Condition], str, str]
 """Kind of condition, header name, value."""
 
@@ -33,29 +36,24 @@ _Key = tuple[type[Condition], str, str]
 class Node(Protocol):
     """A part of the index."""
 
-    top: int
-    """The best (lowest) rank in it."""
-
-    def find(self, request: Request, below: int) -> Entry | None:
-        """The entry with the lowest rank, under ``below``, whose conditions hold."""
+    def find(self, request: Request) -> Entry | None:
+        """The entry with the lowest rank whose conditions hold."""
         ...
 
 
 class Entry:
     """A rule in the index; ``open`` are the conditions that the way to it has not checked."""
 
-    __slots__ = ("needs_model", "open", "route", "top")
+    __slots__ = ("needs_model", "open", "rank", "route")
 
     def __init__(self, rank: int, route: RouteConfig, conditions: tuple[Condition, ...], needs_model: bool) -> None:
-        self.top = rank
+        self.rank = rank
         self.route = route
         self.open = conditions
         self.needs_model = needs_model
 
-    def find(self, request: Request, below: int) -> Entry | None:
+    def find(self, request: Request) -> Entry | None:
         """Itself if its conditions hold."""
-        if self.top >= below:
-            return None
         for condition in self.open:
             if not condition.holds(request):
                 return None
@@ -63,22 +61,19 @@ class Entry:
 
     def without(self, condition: Condition) -> Entry:
         """A copy that has one condition less to check."""
-        return Entry(self.top, self.route, tuple(c for c in self.open if c is not condition), self.needs_model)
+        return Entry(self.rank, self.route, tuple(c for c in self.open if c is not condition), self.needs_model)
 
 
 class _Scan:
     """A few entries, best first."""
 
-    __slots__ = ("entries", "top")
+    __slots__ = ("entries",)
 
     def __init__(self, entries: list[Entry]) -> None:
-        self.entries = tuple(sorted(entries, key=lambda e: e.top))
-        self.top = self.entries[0].top
+        self.entries = tuple(sorted(entries, key=lambda e: e.rank))
 
-    def find(self, request: Request, below: int) -> Entry | None:
+    def find(self, request: Request) -> Entry | None:
         for entry in self.entries:
-            if entry.top >= below:
-                return None
             for condition in entry.open:
                 if not condition.holds(request):
                     break
@@ -87,79 +82,105 @@ class _Scan:
         return None
 
 
-class _HeaderBranch:
+class _ByHeader:
     """Entries that ask one header for a value or the start of a value."""
 
-    __slots__ = ("exact", "prefixes", "top")
+    __slots__ = ("exact", "name", "prefixes")
 
-    def __init__(self, exact: dict[str, Node], prefixes: dict[str, Node]) -> None:
+    def __init__(self, name: str, exact: dict[str, Node], prefixes: dict[str, Node]) -> None:
+        self.name = name
         self.exact = exact
         by_length: dict[int, dict[str, Node]] = defaultdict(dict)
         for prefix, node in prefixes.items():
             by_length[len(prefix)][prefix] = node
         self.prefixes = tuple(by_length.items())
-        self.top = min(node.top for node in (*exact.values(), *prefixes.values()))
 
-    def find_value(self, value: str, request: Request, below: int) -> Entry | None:
-        best = None
+    def find(self, request: Request) -> Entry | None:
+        value = request.headers.get(self.name)
+        if value is None:
+            return None
         child = self.exact.get(value)
-        if child is not None and (best := child.find(request, below)) is not None:
-            below = best.top
-        for length, nodes in self.prefixes:
-            child = nodes.get(value[:length])
-            if child is not None and (found := child.find(request, below)) is not None:
-                best, below = found, found.top
-        return best
+        found = None if child is None else child.find(request)
+        if not self.prefixes:
+            return found
+        children = (nodes.get(value[:length]) for length, nodes in self.prefixes)
+        return _better(found, _best((c for c in children if c is not None), request))
 
 
-class _Branch:
-    """Entries split by their most selective condition."""
+class _ByManyHeaders:
+    """Entries that ask for so many different headers that it is quicker to go by those of the request."""
 
-    __slots__ = ("headers", "hosts", "methods", "models", "rest", "top")
+    __slots__ = ("by_name",)
 
-    def __init__(self, buckets: dict[_Key, Node], rest: Node | None) -> None:
-        def of(kind: type[Condition]) -> dict[str, Node]:
-            return {value: node for (k, _, value), node in buckets.items() if k is kind}
+    def __init__(self, nodes: list[_ByHeader]) -> None:
+        self.by_name = {node.name: node for node in nodes}
 
-        self.models, self.hosts, self.methods = of(ModelIs), of(HostIs), of(MethodIn)
-        exact: dict[str, dict[str, Node]] = defaultdict(dict)
-        prefixes: dict[str, dict[str, Node]] = defaultdict(dict)
-        for (kind, name, value), node in buckets.items():
-            if kind is HeaderIs:
-                exact[name][value] = node
-            elif kind is HeaderStarts:
-                prefixes[name][value] = node
-        self.headers = {n: _HeaderBranch(exact[n], prefixes[n]) for n in {*exact, *prefixes}}
-        self.rest = rest
-        self.top = min(node.top for node in (*buckets.values(), *([rest] if rest else [])))
+    def find(self, request: Request) -> Entry | None:
+        return _best((self.by_name[n] for n in request.headers if n in self.by_name), request)
 
-    def find(self, request: Request, below: int) -> Entry | None:
-        best = None
-        if self.headers:
-            headers = request.headers
-            for name in self.headers if len(self.headers) <= len(headers) else headers:
-                branch = self.headers.get(name)
-                if branch is None or branch.top >= below or (value := headers.get(name)) is None:
-                    continue
-                if (found := branch.find_value(value, request, below)) is not None:
-                    best, below = found, found.top
-        for node in self._others(request):
-            if node.top < below and (found := node.find(request, below)) is not None:
-                best, below = found, found.top
-        return best
 
-    def _others(self, request: Request) -> Iterator[Node]:
-        if self.models and request.model is not None and (node := self.models.get(request.model)) is not None:
-            yield node
-        if self.hosts:
-            host = request.host.lower()
-            for name in {host, bare_host(host)}:
-                if (node := self.hosts.get(name)) is not None:
-                    yield node
-        if self.methods and (node := self.methods.get(request.method)) is not None:
-            yield node
-        if self.rest is not None:
-            yield self.rest
+class _ByModel:
+    """Entries that ask for a model."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: dict[str, Node]) -> None:
+        self.table = table
+
+    def find(self, request: Request) -> Entry | None:
+        child = self.table.get(request.model)  # type: ignore[arg-type]  # None: no key, which is meant
+        return None if child is None else child.find(request)
+
+
+class _ByMethod:
+    """Entries that ask for a method."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: dict[str, Node]) -> None:
+        self.table = table
+
+    def find(self, request: Request) -> Entry | None:
+        child = self.table.get(request.method)
+        return None if child is None else child.find(request)
+
+
+class _ByHost:
+    """Entries that ask for a host, with or without a port."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: dict[str, Node]) -> None:
+        self.table = table
+
+    def find(self, request: Request) -> Entry | None:
+        host = request.host.lower()
+        return _best((self.table[h] for h in {host, bare_host(host)} if h in self.table), request)
+
+
+class _Any:
+    """Entries under conditions of several subjects."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = tuple(nodes)
+
+    def find(self, request: Request) -> Entry | None:
+        return _best(self.nodes, request)
+
+
+def _best(nodes: Iterable[Node], request: Request) -> Entry | None:
+    best = None
+    for node in nodes:
+        best = _better(best, node.find(request))
+    return best
+
+
+def _better(one: Entry | None, other: Entry | None) -> Entry | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.rank < other.rank else other
 
 
 def build(rules: Iterable[Rule]) -> Node:
@@ -193,7 +214,27 @@ def _build(entries: list[Entry]) -> Node:
         chosen = min(entry.open, key=lambda c: max(crowd[k] for k in _keys(c)))
         for key in _keys(chosen):
             buckets[key].append(entry.without(chosen))
-    return _Branch({k: _build(v) for k, v in buckets.items()}, _Scan(rest) if rest else None)
+    nodes = _by_subject({key: _build(members) for key, members in buckets.items()})
+    if rest:
+        nodes.append(_Scan(rest))
+    return nodes[0] if len(nodes) == 1 else _Any(nodes)
+
+
+def _by_subject(buckets: dict[_Key, Node]) -> list[Node]:
+    """One node per subject: a look-up of what the request says to the entries that ask for it."""
+    tables: dict[tuple[type[Condition], str], dict[str, Node]] = defaultdict(dict)
+    for (kind, name, value), node in buckets.items():
+        tables[kind, name][value] = node
+    names = dict.fromkeys(name for _, name in tables if name)
+    headers = [_ByHeader(n, tables.get((HeaderIs, n), {}), tables.get((HeaderStarts, n), {})) for n in names]
+    nodes: list[Node] = [_ByManyHeaders(headers)] if len(headers) > _HEADERS_TRIED else [*headers]
+    if models := tables.get((ModelIs, "")):
+        nodes.append(_ByModel(models))
+    if methods := tables.get((MethodIn, "")):
+        nodes.append(_ByMethod(methods))
+    if hosts := tables.get((HostIs, "")):
+        nodes.append(_ByHost(hosts))
+    return nodes
 
 
 def _keys(condition: Condition) -> list[_Key]:

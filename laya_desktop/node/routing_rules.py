@@ -6,6 +6,7 @@ A rule has at most one condition per subject (a header counts as a subject of it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -24,7 +25,7 @@ class Request(msgspec.Struct, gc=False):
 
     method: str
     host: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     model: str | None
 
 
