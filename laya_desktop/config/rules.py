@@ -154,6 +154,12 @@ def _check_device(value: object) -> object:
     return value
 
 
+def _check_folder(value: Path) -> Path:
+    if "\0" in _check_unicode(str(value)):
+        raise ValueError("A folder's name has no NUL character.")
+    return value
+
+
 def _check_model_path(value: Path) -> Path:
     text = _check_unicode(str(value))
     if "\0" in text or value == Path():
@@ -245,6 +251,7 @@ DIGITS = BeforeValidator(no_bool)
 """Stands after the bounds of a number, which pydantic otherwise leaves out of the JSON schema."""
 
 Name = Annotated[str, AfterValidator(_check_name)]
+Folder = Annotated[Path, AfterValidator(_check_folder)]
 ModelPath = Annotated[Path, AfterValidator(_check_model_path)]
 PathRule = Annotated[str, AfterValidator(_check_path_rule)]
 RoutePath = Annotated[str, AfterValidator(_check_route_path)]
@@ -257,7 +264,9 @@ Secret = Annotated[str, AfterValidator(_check_secret)]
 Headers = Annotated[dict[str, str | None], BeforeValidator(_check_headers), AfterValidator(_check_unique_headers)]
 Fraction = Annotated[float, Field(gt=0, le=1), DIGITS]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-Methods = Annotated[tuple[Method, ...], BeforeValidator(_check_methods)]
+Methods = Annotated[
+    tuple[Method, ...], BeforeValidator(_check_methods, json_schema_input_type=tuple[Method, ...] | Method)
+]
 Device = Annotated[str, BeforeValidator(_check_device), Field(pattern=r"^(auto|cpu|gpu(:\d{1,3})?)$")]
 GuardMode = Annotated[Literal["off", "warn", "shed"], BeforeValidator(_no_switch)]
 

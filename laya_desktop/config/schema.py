@@ -8,7 +8,6 @@ configuration. Field docstrings are the descriptions in the JSON schema.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -60,8 +59,8 @@ class LogConfig(_Frozen):
 
     level: Literal["debug", "info", "warn", "error"] = "info"
     """Least severe messages that are written."""
-    dir: Path | None = None
-    """Folder of the log files; null: the platform's log folder."""
+    dir: rules.Folder | None = None
+    """Folder of the log files; a relative one starts at this configuration's folder; null: the platform's."""
     rotate: Literal["daily", "none"] = "daily"
     """When a new file is begun; a file that grows too large is always followed by a new one."""
     keep: Annotated[int, Field(ge=1, le=365), rules.DIGITS] = 7

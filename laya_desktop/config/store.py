@@ -7,19 +7,19 @@ it could not read, and never overwrites one that somebody else has changed unles
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from laya_desktop.config import changes
-from laya_desktop.config.loader import check_form, decode, load_text, read_bytes
+from laya_desktop.config import changes, render, writer
+from laya_desktop.config.loader import BOM, check_form, decode, load_text, read_bytes
 from laya_desktop.config.parts import check_part
-from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.paths import absolute_paths, resolve_model_path
 from laya_desktop.config.schema import NodeConfig
-
-if TYPE_CHECKING:
-    import os
+from laya_desktop.errors import LayaError
 
 __all__ = ["ConfigDocument", "FileIdentity", "check_form", "check_part", "load_file", "load_text", "resolve_model_path"]
 
@@ -86,6 +86,84 @@ class ConfigDocument:
             return hashlib.sha256(self.path.read_bytes()).hexdigest() != self.identity.sha256
         except OSError:
             return True
+
+    def render(self, config: NodeConfig) -> str:
+        """The text that saving would write: the file's own, with only the changes in it.
+
+        The short form (``model:``, ``route:``) is kept while it can hold the configuration; when a model or route is
+        added before it, or it is removed, it is rewritten into the long form, comments included.
+
+        Raises:
+            LayaError: the file cannot be edited in place (code ``cannot_edit_in_place``).
+        """
+        if self.text.removeprefix(BOM).strip():
+            return render.render(self.text, self.config, config)
+        return self.text + render.fresh(config)
+
+    def diff(self, config: NodeConfig) -> str:
+        """Unified diff from the file as read to what saving would write; empty where nothing changes."""
+        name = "configuration" if self.path is None else self.path.name
+        old, new = (t.splitlines(keepends=True) for t in (self.text, self.render(config)))
+        return "".join(difflib.unified_diff(old, new, name, f"{name} (unsaved)"))
+
+    def save(self, config: NodeConfig, path: Path | None = None, overwrite: bool = False) -> ConfigDocument:
+        """Write the configuration and return the document of the written file.
+
+        With a ``path`` in another folder, relative paths inside are made absolute, so that they still name the same
+        files: put the returned document's ``config`` in force.
+
+        Args:
+            config: what to write.
+            path: another file ("Save as", export), or None for this one.
+            overwrite: write even if the file changed since it was read, or the other file exists.
+
+        Raises:
+            LayaError: ``changed_on_disk`` or ``file_exists`` (409), ``save_failed``, ``would_not_read_back``,
+                ``no_file_name``. Nothing is lost in any case.
+        """
+        target = self.path if path is None else path.expanduser().absolute()
+        if target is None:
+            raise LayaError(
+                "This configuration has no file yet.", hint="Save as a file.", code="no_file_name", status=400
+            )
+        own = self.path is not None and self.identity is not None and _same_file(self.path, target)
+        kept = config if self._shares_folder(target) else absolute_paths(config, self.folder)
+        text = self.render(kept) if own else self._render_for_other(kept)
+        render.check_both_readers(text, kept)
+        content = text.encode()
+        status = writer.replace(target, content, lambda present: self._check_present(target, present, own, overwrite))
+        return ConfigDocument(target, text, kept, FileIdentity.of(content, status))
+
+    def _render_for_other(self, config: NodeConfig) -> str:
+        try:
+            return self.render(config)
+        except LayaError:
+            return render.fresh(config)
+
+    def _shares_folder(self, target: Path) -> bool:
+        return self.folder is None or target.parent == self.folder
+
+    def _check_present(self, target: Path, present: bytes | None, own: bool, overwrite: bool) -> None:
+        if overwrite:
+            return
+        if own and (present is None or hashlib.sha256(present).hexdigest() != (self.identity and self.identity.sha256)):
+            raise LayaError(
+                f"{target} {'is gone' if present is None else 'has changed'} since it was read.",
+                hint="Reload it, overwrite it, or save as another file.",
+                code="changed_on_disk",
+                status=409,
+            )
+        if not own and present is not None:
+            raise LayaError(
+                f"{target} exists already.",
+                hint="Overwrite it, or choose another name.",
+                code="file_exists",
+                status=409,
+            )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def load_file(path: Path | str) -> ConfigDocument:
