@@ -112,6 +112,8 @@ class Loaded(Message, frozen=True):
     compute_bytes: int | None = None
     load_s: float = 0.0
     has_chat_template: bool = False
+    notes: tuple[str, ...] = ()
+    """What people should know: no chat template, a context beyond the trained one …"""
 
 
 class LoadFailed(Message, frozen=True):
@@ -216,6 +218,9 @@ class DryRunDone(Message, frozen=True):
     compute_bytes: int | None = None
     offloaded_layers: int | None = None
     total_layers: int | None = None
+    gpu_bytes: int | None = None
+    """The part of it in the memory of GPUs; None: none takes part."""
+    gpu_free_bytes: int | None = None
 
 
 RequestEvent = Started | Prefilled | Delta | Finished | Refused

@@ -1,0 +1,198 @@
+"""The model's own chat template: messages to one prompt text. Runs in the worker only; knows no llama_cpp.
+
+A template comes with the model file and is code (CVE-2024-34359): it is rendered in Jinja's immutable sandbox, whose
+``range`` is bounded, and under a deadline. The deadline is a trace function on the rendering itself rather than a
+thread: a thread that runs away cannot be stopped and would keep the interpreter busy, a traced loop ends where it is,
+on every system. It cannot interrupt one long call inside C; the worker is a process of its own for that. The length of
+the output is bounded too.
+
+Control tokens in what users write: the text around them is tokenised with control tokens recognised, because the
+template needs that, so ``<|im_end|>`` typed by a user would end the user's turn. Each such spelling in the content of
+any role but ``assistant`` is therefore broken by a mark before its last character, and the text is cut there before
+it is tokenised: the letters arrive, the control token does not. Assistant content is left alone: templates search it
+(``</think>``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import FrameType
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+RENDER_LIMIT_S = 1.0
+OUTPUT_LIMIT_CHARS = 32 * 1024**2
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""Used where the model has no template of its own: the form that most models without one were tuned on."""
+_MARKS = range(0xE000, 0xF900)  # private use: means nothing to anybody
+
+
+class TemplateError(Exception):
+    """The messages cannot be rendered; the text is fit to show."""
+
+
+class _Generation(Extension):
+    """``{% generation %}`` marks what the model said, for training; here it is transparent."""
+
+    tags = {"generation"}  # noqa: RUF012  Jinja's own interface
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
+
+
+class ChatTemplate:
+    """A compiled template.
+
+    Attributes:
+        source: the template's text.
+    """
+
+    def __init__(self, source: str, bos: str, eos: str, control_texts: Iterable[str] = ()) -> None:
+        """Compile. Raises TemplateError where the text is no template."""
+        self.source = source
+        self._tokens = {"bos_token": bos, "eos_token": eos}
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
+        )
+        environment.filters["tojson"] = _to_json
+        environment.globals |= {"raise_exception": _raise, "strftime_now": _strftime_now}
+        try:
+            self._template = environment.from_string(source)
+        except jinja2.TemplateError as error:
+            raise TemplateError(f"The model's chat template does not compile: {error}.") from error
+        spellings = sorted((t for t in control_texts if len(t) > 1), key=len, reverse=True)
+        self._control = re.compile("|".join(map(re.escape, spellings))) if spellings else None
+
+    def render(
+        self,
+        messages: list[dict[str, object]],
+        tools: list[dict[str, object]] | None = None,
+        limit_s: float = RENDER_LIMIT_S,
+    ) -> list[str]:
+        """The prompt, in pieces that are tokenised one by one.
+
+        Args:
+            messages: in OpenAI's form.
+            tools: in OpenAI's form, or None.
+            limit_s: seconds after which rendering is given up.
+
+        Raises:
+            TemplateError: bad messages, or a template that fails, refuses or takes too long.
+        """
+        mark = _unused_mark(messages)
+        prepared = [self._prepare(i, m, mark) for i, m in enumerate(messages)]
+        values = self._tokens | {"messages": prepared, "tools": tools, "add_generation_prompt": True}
+        try:
+            text = _within(limit_s, lambda: self._collect(values))
+        except TemplateError:
+            raise
+        except (MemoryError, RecursionError) as error:
+            raise TemplateError("The model's chat template grew without bounds.") from error
+        except Exception as error:  # a template may fail in any way
+            raise TemplateError(f"The model's chat template refused these messages: {error}.") from error
+        return [piece for piece in text.split(mark) if piece]
+
+    def _collect(self, values: Mapping[str, object]) -> str:
+        out, size = [], 0
+        for piece in self._template.generate(values):
+            out.append(piece)
+            size += len(piece)
+            if size > OUTPUT_LIMIT_CHARS:
+                raise TemplateError(f"The rendered prompt is longer than {OUTPUT_LIMIT_CHARS:,} characters.")
+        return "".join(out)
+
+    def _prepare(self, index: int, message: Mapping[str, object], mark: str) -> dict[str, object]:
+        """A copy that templates can read: plain text content, arguments as objects, control spellings broken."""
+        out = dict(message)
+        content = plain_content(index, message.get("content"))
+        if message.get("role") != "assistant" and self._control is not None:
+            content = self._control.sub(lambda m: f"{m[0][:-1]}{mark}{m[0][-1]}", content)
+        out["content"] = content
+        if isinstance(calls := message.get("tool_calls"), list):
+            out["tool_calls"] = [_with_object_arguments(c) for c in calls]
+        return out
+
+
+def plain_content(index: int, content: object) -> str:
+    """Text of a message's content: a string, null, or OpenAI's list of parts.
+
+    Raises:
+        TemplateError: a part that is no text.
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        text = part.get("text") if isinstance(part, dict) else None
+        if kind not in ("text", "input_text") or not isinstance(text, str):
+            raise TemplateError(f"messages[{index}].content has a part of type '{kind}'; this model reads text only.")
+        texts.append(text)
+    return "".join(texts)
+
+
+def _with_object_arguments(call: object) -> object:
+    """OpenAI sends a call's arguments as JSON text, templates expect the object."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    try:
+        arguments = json.loads(function["arguments"])
+    except ValueError:
+        return call
+    return call | {"function": function | {"arguments": arguments}}
+
+
+def _unused_mark(messages: list[dict[str, object]]) -> str:
+    """A private-use character that no message contains."""
+    text = json.dumps(messages, ensure_ascii=False, default=str)
+    for code in _MARKS:
+        if (mark := chr(code)) not in text:
+            return mark
+    raise TemplateError("The messages use every private-use character.")
+
+
+def _within(limit_s: float, work: Callable[[], str]) -> str:
+    """Run Python code under a deadline: every line it executes looks at the clock."""
+    deadline_s = time.monotonic() + limit_s
+
+    def look(_frame: FrameType, _event: str, _arg: object) -> Any:
+        if time.monotonic() > deadline_s:
+            raise TemplateError(f"The model's chat template took longer than {limit_s:g} s.")
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        return work()
+    finally:
+        sys.settrace(before)
+
+
+def _to_json(value: object, indent: int | None = None, ensure_ascii: bool = False, **_ignored: object) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
+
+
+def _raise(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().astimezone().strftime(form)
