@@ -15,13 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
+from laya_desktop.errors import LayaError, near
 from laya_desktop.logs.files import Announce, LogFiles
 from laya_desktop.logs.repeats import Repeats
 from laya_desktop.logs.ring import LogRing
-
-LevelWord = Literal["debug", "info", "warn", "error"]
 
 LEVELS: dict[str, int] = {
     "debug": logging.DEBUG,
@@ -114,6 +113,11 @@ class LogHandle:
         return self._intake.dropped
 
     @property
+    def directory(self) -> Path | None:
+        """The folder of the log files; None where nothing goes to files."""
+        return self._files.folder if self._files else None
+
+    @property
     def file(self) -> Path | None:
         """The current log file; None where nothing goes to files."""
         return self._files.current if self._files else None
@@ -123,9 +127,13 @@ class LogHandle:
         self._thread.start()
         self._root.addHandler(self._intake)
 
-    def set_level(self, level: LevelWord) -> None:
-        """Log from ``level`` up. Other packages stay at warnings: their details help nobody here."""
-        number = LEVELS[level]
+    def set_level(self, level: str) -> None:
+        """Log from ``level`` up. Other packages stay at warnings: their details help nobody here.
+
+        Raises:
+            LayaError: the level is none of debug, info, warn and error.
+        """
+        number = level_number(level)
         self._own.setLevel(number)
         self._root.setLevel(max(number, logging.WARNING))
 
@@ -209,7 +217,7 @@ class LogHandle:
 
 
 def setup(
-    level: LevelWord,
+    level: str,
     folder: Path | None,
     keep: int = 7,
     max_total_bytes: int = 1024**3,
@@ -232,9 +240,13 @@ def setup(
             from the log's thread. None: one line on standard error.
         ring: continue with the ring of an earlier handle (settings changed); None: a new one.
 
+    Raises:
+        LayaError: the level is unknown.
+
     Returns:
         The handle; its ``ring`` holds the last 10,000 lines.
     """
+    level_number(level)
     files: LogFiles | None = None
     problems: list[tuple[str, str]] = []
     handles: list[LogHandle] = []
@@ -255,6 +267,23 @@ def setup(
     handle.set_level(level)
     handle.start()
     return handle
+
+
+def level_number(word: str) -> int:
+    """The ``logging`` level of a word.
+
+    Raises:
+        LayaError: it is none of debug, info, warn and error.
+    """
+    if word not in LEVELS:
+        raise LayaError(
+            f"Unknown log level '{word}'.{near(word, LEVELS)}",
+            hint="Use debug, info, warn or error.",
+            code="invalid_config",
+            status=400,
+            param="log.level",
+        )
+    return LEVELS[word]
 
 
 def level_word(number: int) -> str:

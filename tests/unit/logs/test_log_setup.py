@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from laya_desktop import logs
+from laya_desktop.errors import LayaError
 from laya_desktop.logs import pipeline
 from laya_desktop.logs.repeats import BURST
 
@@ -45,6 +46,7 @@ def test_a_line_reaches_ring_and_file_with_level_and_name(handle):
     text = handle.file.read_text(encoding="utf-8")
     assert text.endswith("WARN  laya_desktop.some.module: model m is 40 % loaded\n")
     assert text[:4].isdigit()
+    assert handle.file.parent == handle.directory
 
 
 def test_levels_apply_to_us_and_others_stay_quiet(handle):
@@ -60,6 +62,17 @@ def test_levels_apply_to_us_and_others_stay_quiet(handle):
     OTHER.warning("hidden too")
     OTHER.error("other error")
     assert _texts(handle) == ["seen", "other warning", "seen now", "other error"]
+
+
+def test_an_unknown_level_is_refused_and_changes_nothing(handle):
+    with pytest.raises(LayaError, match="'warning'.*'warn'"):
+        handle.set_level("warning")
+    handlers = list(logging.getLogger().handlers)
+    with pytest.raises(LayaError):
+        logs.setup("loud", None)
+    assert logging.getLogger().handlers == handlers
+    OWN.info("still info")
+    assert _texts(handle) == ["still info"]
 
 
 def test_a_traceback_is_kept_and_cannot_forge_a_line(handle):
@@ -173,6 +186,7 @@ def test_the_console_gets_lines_and_may_go_away(monkeypatch):
     finally:
         handle.close()
     assert handle.file is None
+    assert handle.directory is None
 
 
 def test_without_a_console_there_is_no_fault(monkeypatch):
