@@ -13,30 +13,20 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from laya_desktop.errors import LayaError, near
 from laya_desktop.logs.files import Announce, LogFiles
 from laya_desktop.logs.repeats import Repeats
 from laya_desktop.logs.ring import LogRing
+from laya_desktop.logs.text import clean, level_number, level_word, render
 
-LEVELS: dict[str, int] = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-}
 QUEUE_LINES = 10_000
 BATCH_LINES = 500
-MAX_MESSAGE = 8_000
-"""Characters of one message, traceback included; the middle of a longer one is left out."""
 OWN_LOGGER = "laya_desktop"
 
 _JOIN_S = 2.0
 _LOGGER = "laya_desktop.logs"
-_CONTROL = {c: f"\\x{c:02x}" for c in (*range(32), 127, *range(128, 160)) if chr(c) not in "\n\t"}
 
 
 class _Entry(NamedTuple):
@@ -267,47 +257,6 @@ def setup(
     handle.set_level(level)
     handle.start()
     return handle
-
-
-def level_number(word: str) -> int:
-    """The ``logging`` level of a word.
-
-    Raises:
-        LayaError: it is none of debug, info, warn and error.
-    """
-    if word not in LEVELS:
-        raise LayaError(
-            f"Unknown log level '{word}'.{near(word, LEVELS)}",
-            hint="Use debug, info, warn or error.",
-            code="invalid_config",
-            status=400,
-            param="log.level",
-        )
-    return LEVELS[word]
-
-
-def level_word(number: int) -> str:
-    """The word of a ``logging`` level; what lies between two levels counts as the lower one."""
-    if number >= logging.ERROR:
-        return "error"
-    if number >= logging.WARNING:
-        return "warn"
-    return "info" if number >= logging.INFO else "debug"
-
-
-def clean(text: str) -> str:
-    """Without control characters (a terminal would obey them) and within ``MAX_MESSAGE``."""
-    if len(text) > MAX_MESSAGE:
-        half = MAX_MESSAGE // 2
-        text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
-    return text.translate(_CONTROL)
-
-
-def render(time_unix_s: float, level: str, logger: str, message: str) -> str:
-    """The line of the file; further lines of the message are indented, so that none can pass for a record."""
-    stamp = datetime.fromtimestamp(time_unix_s).astimezone().isoformat(sep=" ", timespec="milliseconds")
-    text = message.replace("\n", "\n    ")
-    return f"{stamp} {level.upper():5} {logger}: {text}\n"
 
 
 def _tell(announce: Callable[[str, str], None] | None, severity: str, text: str) -> None:
