@@ -78,9 +78,11 @@ class Actions(QObject):
             self._save_to(None, then)
 
     def _save_to(self, path: Path | None, then: Callable[[], object] | None = None, *, overwrite: bool = False) -> None:
-        self._bridge.save_config(
-            path, overwrite=overwrite, done=lambda _path: then() if then else None, failed=self._failed
-        )
+        def done(_path: Path) -> None:
+            if then is not None:
+                then()
+
+        self._bridge.save_config(path, overwrite=overwrite, done=done, failed=self._failed)
 
     def _failed(self, error: LayaError) -> None:
         self.message.emit(message_for_error(error))

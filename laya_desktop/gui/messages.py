@@ -126,6 +126,10 @@ class Dialogs(Protocol):
         """A file to write, or None."""
         ...
 
+    def choose_folder(self, parent: QWidget | None, title: str, folder: str) -> Path | None:
+        """A folder that exists, or None."""
+        ...
+
     def open_folder(self, folder: Path) -> None:
         """Show a folder in the desktop's file manager."""
         ...
@@ -159,6 +163,11 @@ class QtDialogs:
     def save_path(self, parent: QWidget | None, title: str, suggestion: str, files: str) -> Path | None:
         """A file to write, or None."""
         name, _ = QFileDialog.getSaveFileName(parent, title, suggestion, files)
+        return Path(name) if name else None
+
+    def choose_folder(self, parent: QWidget | None, title: str, folder: str) -> Path | None:
+        """A folder that exists, or None."""
+        name = QFileDialog.getExistingDirectory(parent, title, folder)
         return Path(name) if name else None
 
     def open_folder(self, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
@@ -33,7 +35,7 @@ class Banner(QFrame):
         self._text.setTextInteractionFlags(self._text.textInteractionFlags().TextSelectableByMouse)
         self._text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.buttons = [
-            button(choice.text, on_click=lambda c=choice.command: self._choose(c)) for choice in message.choices
+            button(choice.text, on_click=partial(self._choose, choice.command)) for choice in message.choices
         ]
         close = button("", "ghost", icon="close", on_click=self.dismissed.emit)
         close.setAccessibleName("Dismiss")

@@ -51,7 +51,7 @@ def label(text: str = "", role: str = "", *, wrap: bool = False) -> QLabel:
 
 def button(
     text: str, role: str = "secondary", icon: str | None = None, on_click: Callable[[], object] | None = None
-) -> QPushButton:
+) -> IconButton:
     """A push button. Roles: primary (one a view), secondary, danger, ghost (no frame), segment (checkable)."""
     result = IconButton(text, icon, {"primary": "on_accent", "danger": "critical"}.get(role, "secondary"))
     result.setProperty("role", role)

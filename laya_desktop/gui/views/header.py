@@ -103,7 +103,6 @@ def _action_button(actions: Actions, name: str, role: str) -> IconButton:
     """A button that mirrors an action's text and enabled state."""
     action = getattr(actions, name)
     result = button(action.text(), role, on_click=action.trigger)
-    assert isinstance(result, IconButton)
 
     def mirror() -> None:
         result.setText(action.text())

@@ -186,4 +186,4 @@ class MainWindow(QMainWindow):
 def restore_scheme(settings: QSettings) -> theme.Scheme:
     """The appearance chosen last time; system where none or an unknown one is stored."""
     value = settings.value("appearance", theme.Scheme.SYSTEM.value)
-    return theme.Scheme(value) if value in set(theme.Scheme) else theme.Scheme.SYSTEM
+    return theme.Scheme(str(value)) if value in set(theme.Scheme) else theme.Scheme.SYSTEM

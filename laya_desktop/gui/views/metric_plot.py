@@ -22,11 +22,11 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
 from laya_desktop.gui.views.plot_scale import Scale, next_maximum, time_ticks, value_ticks
-from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle, label, row
+from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle, row
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
-_LEFT_PX, _BOTTOM_PX = 34, 20
+_LEFT_PX, _BOTTOM_PX = 34, 23
 _DASH_ON, _DASH_OFF = 5, 3
 Curve = tuple[Floats, Floats]
 
@@ -107,12 +107,16 @@ class MetricPlot(Card):
             axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=False, hideOverlappingLabels=False)
             axis.setTickFont(theme.ui_font(theme.FONT_SMALL))
             axis.setZValue(-10)
+        self._axes[1].setStyle(tickTextOffset=8)
         self._axes[0].setWidth(_LEFT_PX)
         self._axes[1].setHeight(_BOTTOM_PX)
         self._axes[0].setGrid(255)
         self._now = pg.InfiniteLine(0.0, angle=90)
         self._hover = pg.InfiniteLine(0.0, angle=90)
-        self._limit_line = pg.InfiniteLine(0.0, angle=0)
+        self._limit_line = pg.InfiniteLine(
+            0.0, angle=0, label="limit", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
+        )
+        self._limit_line.label.setFont(theme.ui_font(theme.FONT_SMALL))
         self._forecast = pg.PlotCurveItem(antialias=False)
         for mark in (self._now, self._hover, self._limit_line, self._forecast):
             item.addItem(mark, ignoreBounds=True)
@@ -263,6 +267,7 @@ class MetricPlot(Card):
         self._now.setPen(_pen("line"))
         self._hover.setPen(_pen("secondary"))
         self._limit_line.setPen(_pen("critical", Qt.PenStyle.DotLine))
+        self._limit_line.label.setColor(theme.color("critical"))
         self._forecast.setPen(_pen("warn", Qt.PenStyle.DashLine))
 
 

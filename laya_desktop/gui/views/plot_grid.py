@@ -34,7 +34,7 @@ class PlotGrid(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.latency = MetricPlot("Routing latency", "µs, log", Scale("log", low=10, least=10_000), _number)
-        self.tokens = MetricPlot("Token throughput", "tokens/s", Scale("log", low=0, least=100), _number)
+        self.tokens = MetricPlot("Token throughput", "per s", Scale("log", low=0, least=100), _number)
         self.queue = MetricPlot("Queue and in flight", "", Scale(least=4), fmt.count)
         self.cpu = MetricPlot("CPU", "%", Scale(top=100), _number)
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
@@ -68,9 +68,10 @@ class PlotGrid(QWidget):
         loaded = [m.name for m in snapshot.models if m.pid is not None][:MODELS_SHOWN]
         looks = list(zip(loaded, _MODEL_LOOKS, strict=False))
         decode = [Series(f"decode:{n}", n, role, dashed) for n, (role, dashed) in looks]
+        prefill_role = "series_1"
         if len(decode) < 2:
-            decode = [Series("tokens.decode", "decode")]
-        self.tokens.set_series((*decode, Series("tokens.prefill", "prefill", "series_6", True)))
+            decode, prefill_role = [Series("tokens.decode", "decode")], "series_3"
+        self.tokens.set_series((*decode, Series("tokens.prefill", "prefill", prefill_role, True)))
         for plot, key, name in ((self.cpu, "cpu", "machine"), (self.ram, "ram", "used")):
             own = [Series(f"{key}:{n}", n, role, dashed) for n, (role, dashed) in looks]
             plot.set_series((Series(key, name), *own))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
@@ -64,6 +64,12 @@ class ReviewPanel(QFrame):
         self._lines.addStretch(1)
         self._area.setFixedHeight(min(_LIST_PX, 12 + 24 * len(status.unsaved)))
 
+    @property
+    def _app(self) -> QCoreApplication:
+        app = QCoreApplication.instance()
+        assert app is not None
+        return app
+
     def _act(self, act: Callable[[], object]) -> None:
         self.hide()
         act()
@@ -71,13 +77,13 @@ class ReviewPanel(QFrame):
     def showEvent(self, event: QShowEvent) -> None:
         """Watch for clicks elsewhere."""
         super().showEvent(event)
-        QApplication.instance().installEventFilter(self)
+        self._app.installEventFilter(self)
         self.setFocus()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Stop watching."""
         super().hideEvent(event)
-        QApplication.instance().removeEventFilter(self)
+        self._app.removeEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Close on a click outside."""

@@ -1,0 +1,221 @@
+"""Server, guard, logs, appearance, and where things are kept. Qt main thread; every change acts at once.
+
+The first three are part of the configuration and saved with it; appearance is the window's own and kept at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QSettings
+from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QApplication, QButtonGroup, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from laya_desktop import __version__, paths
+from laya_desktop.config.units import format_size
+from laya_desktop.gui import theme
+from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.messages import Dialogs
+from laya_desktop.gui.views.inputs import Choice, TextInput
+from laya_desktop.gui.views.settings_form import Field, SectionForm, read_percent, write_percent
+from laya_desktop.gui.views.widgets import (
+    LABEL_WIDTH,
+    Card,
+    CopyButton,
+    ElidedLabel,
+    FieldRow,
+    button,
+    column,
+    label,
+    row,
+    scrolled,
+)
+from laya_desktop.state.snapshot import NodeSnapshot
+
+LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104  # offered, never a default
+_LOCAL_HINT = "Programs on this machine only."
+_NETWORK_HINT = "⚠ Everybody on your network can reach the node. It starts only with an API key below."
+_COLUMN_PX = 560
+
+
+class SettingsPage(QWidget):
+    """Two columns of cards.
+
+    Args:
+        bridge: where the configuration comes from and goes to.
+        settings: where the appearance is kept.
+        dialogs: for choosing and showing folders.
+    """
+
+    def __init__(self, bridge: NodeBridge, settings: QSettings, dialogs: Dialogs) -> None:
+        super().__init__()
+        self._bridge, self._settings, self._dialogs = bridge, settings, dialogs
+        self.server = self._server_form()
+        self.guard = self._guard_form()
+        self.log = self._log_form()
+        self.forms = (self.server, self.guard, self.log)
+        left = column(self.server, self.guard, None, spacing=theme.SPACE_3)
+        right = column(self._appearance_card(), self.log, self._places_card(), None, spacing=theme.SPACE_3)
+        content = QWidget()
+        columns = QHBoxLayout(content)
+        columns.setContentsMargins(*(theme.SPACE_4,) * 4)
+        columns.setSpacing(theme.SPACE_3)
+        for side in (left, right):
+            holder = QWidget()
+            holder.setLayout(side)
+            holder.setMaximumWidth(_COLUMN_PX)
+            columns.addWidget(holder, 1)
+        columns.addStretch(0)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scrolled(content))
+        bridge.snapshot_changed.connect(self._on_snapshot)
+
+    def _server_form(self) -> SectionForm:
+        host = Choice(((LOOPBACK, f"This machine only ({LOOPBACK})"), (EVERYWHERE, f"The network ({EVERYWHERE})")))
+        self._host_row = FieldRow("Listen on", host, key="host", hint=_LOCAL_HINT)
+        port, self.keys = TextInput("5292"), TextInput("none", mono=True)
+        self.keys.setEchoMode(QLineEdit.EchoMode.PasswordEchoOnEdit)
+        new_key = button("New key", icon="plus", on_click=self._add_key)
+        new_key.setToolTip("Makes a key, adds it, and puts it on the clipboard")
+        keys = QWidget()
+        keys_layout = row(self.keys, new_key, CopyButton(self.keys.value, tooltip="Copy the keys"), spacing=6)
+        keys_layout.setStretch(0, 1)
+        keys.setLayout(keys_layout)
+        keys.setFocusProxy(self.keys)
+        body = TextInput("32MiB")
+        fields = (
+            Field("host", self._host_row, host),
+            Field("port", FieldRow("Port", port, hint="The node moves to a new address at once."), port),
+            Field(
+                "api_keys",
+                FieldRow("API keys", keys, key="api_keys", hint="Separated by commas; callers send one of them."),
+                self.keys,
+                write=", ".join,
+                read=lambda text: tuple(key.strip() for key in text.split(",") if key.strip()),
+            ),
+            Field("max_body", FieldRow("Largest request", body, key="max_body"), body, write=format_size),
+        )
+        host.edited.connect(lambda: self._hint_host(host.value()))
+        return SectionForm("server", "Server", fields, self._bridge)
+
+    def _guard_form(self) -> SectionForm:
+        mode = Choice(
+            (
+                ("shed", "Refuse new requests before memory runs out"),
+                ("warn", "Warn, but go on"),
+                ("off", "Do nothing"),
+            )
+        )
+        fraction, ram, vram = TextInput("90 %"), TextInput("2GiB"), TextInput("1GiB")
+        fields = (
+            Field("mode", FieldRow("When it gets tight", mode, key="mode"), mode),
+            Field(
+                "mem_fraction",
+                FieldRow("Use at most", fraction, key="mem_fraction", hint="Of RAM, and of each GPU's memory."),
+                fraction,
+                write=write_percent,
+                read=read_percent,
+            ),
+            Field("reserve_ram", FieldRow("Keep free in RAM", ram, key="reserve_ram"), ram, write=format_size),
+            Field("reserve_vram", FieldRow("Keep free in VRAM", vram, key="reserve_vram"), vram, write=format_size),
+        )
+        return SectionForm("guard", "Guard", fields, self._bridge)
+
+    def _log_form(self) -> SectionForm:
+        level = Choice((("debug", "Debug"), ("info", "Info"), ("warn", "Warnings"), ("error", "Errors only")))
+        folder, keep, total = TextInput(str(paths.log_dir()), mono=True), TextInput("7"), TextInput("1GiB")
+        browse = button("", icon="folder", on_click=lambda: self._choose_log_folder(folder))
+        browse.setToolTip("Choose a folder")
+        browse.setAccessibleName("Choose a folder")
+        holder = QWidget()
+        holder_layout = row(folder, browse, spacing=6)
+        holder_layout.setStretch(0, 1)
+        holder.setLayout(holder_layout)
+        holder.setFocusProxy(folder)
+        fields = (
+            Field("level", FieldRow("Write", level, key="level"), level),
+            Field("dir", FieldRow("Folder", holder, key="dir"), folder, read=lambda text: text.strip() or None),
+            Field("keep", FieldRow("Files kept", keep, key="keep", hint="One a day."), keep),
+            Field("max_total", FieldRow("Size at most", total, key="max_total"), total, write=format_size),
+        )
+        return SectionForm("log", "Logs", fields, self._bridge)
+
+    def _appearance_card(self) -> Card:
+        card = Card("Appearance")
+        self.schemes = QButtonGroup(self)
+        buttons = []
+        for i, scheme in enumerate(theme.Scheme):
+            choice = button(scheme.value.capitalize(), "segment")
+            choice.setChecked(scheme is theme.chosen_scheme())
+            self.schemes.addButton(choice, i)
+            buttons.append(choice)
+        self.schemes.idClicked.connect(self._choose_scheme)
+        card.body.addLayout(row(*buttons, None, spacing=6))
+        return card
+
+    def _places_card(self) -> Card:
+        card = Card("Where things are kept")
+        self._places: dict[str, ElidedLabel] = {}
+        for key, text in (("config", "Configuration"), ("logs", "Logs"), ("models", "Models"), ("window", "Window")):
+            place = ElidedLabel("", "mono")
+            self._places[key] = place
+            name = label(text)
+            name.setFixedWidth(LABEL_WIDTH)
+            show = button("", "ghost", icon="folder", on_click=partial(self._show_place, key))
+            show.setToolTip("Show in the file manager")
+            show.setAccessibleName(f"Show {text.lower()} in the file manager")
+            line = row(name, place, CopyButton(partial(self._place, key)), show, spacing=2)
+            line.setStretch(1, 1)
+            card.body.addLayout(line)
+        card.body.addWidget(label(f"Laya Desktop {__version__}", "hint"))
+        return card
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up."""
+        super().showEvent(event)
+        self._on_snapshot(self._bridge.snapshot)
+
+    def _on_snapshot(self, snapshot: NodeSnapshot) -> None:
+        if not self.isVisible() or snapshot.config is None:
+            return
+        for form in self.forms:
+            form.show_config(snapshot.config)
+        if not self.server.dirty:
+            self._hint_host(snapshot.config.server.host)
+        self._places["config"].set_text(snapshot.config_status.path or "not saved yet")
+        self._places["logs"].set_text(str(snapshot.config.log.dir or paths.log_dir()))
+        self._places["models"].set_text(str(paths.data_dir()))
+        self._places["window"].set_text(str(paths.state_dir()))
+
+    def _hint_host(self, host: str) -> None:
+        loopback = host.startswith("127.") or host in ("localhost", "::1")
+        self._host_row.set_hint(_LOCAL_HINT if loopback else _NETWORK_HINT)
+
+    def _add_key(self) -> None:
+        key = f"laya-{secrets.token_urlsafe(24)}"
+        QGuiApplication.clipboard().setText(key)
+        self.keys.set_value(", ".join(filter(None, (self.keys.value().strip(" ,"), key))))
+        self.keys.edited.emit()
+
+    def _choose_log_folder(self, editor: TextInput) -> None:
+        folder = self._dialogs.choose_folder(self, "Folder for logs", editor.value() or str(paths.log_dir()))
+        if folder is not None:
+            editor.set_value(str(folder))
+            editor.edited.emit()
+
+    def _place(self, key: str) -> str:
+        return self._places[key].full_text
+
+    def _show_place(self, key: str) -> None:
+        place = Path(self._place(key))
+        self._dialogs.open_folder(place if place.is_dir() else place.parent)
+
+    def _choose_scheme(self, index: int) -> None:
+        scheme = list(theme.Scheme)[index]
+        self._settings.setValue("appearance", scheme.value)
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            theme.apply_theme(app, scheme)
