@@ -6,6 +6,7 @@ user out. ``/health`` needs no key and is answered inside ``data_received``.
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from laya_desktop.node.server.hub import Hub
 
 _HEALTH_BODY = b'{"status":"ok"}'
-_HEALTH_BEFORE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % len(_HEALTH_BODY)
-_HEALTH_AFTER = b"\r\n" + _HEALTH_BODY
+_HEALTH = (
+    b"HTTP/1.1 200 OK\r\n%%bContent-Type: application/json\r\nContent-Length: %d\r\n"
+    b"X-Request-Id: %%b\r\nX-Laya-Routing-Us: %%.1f\r\n\r\n%b" % (len(_HEALTH_BODY), _HEALTH_BODY)
+)
 _READING = ("GET", "HEAD")
 
 
@@ -77,15 +80,31 @@ class App:
         except LayaError as error:
             exchange.fail(error)
 
+    def repeat(self, read_ns: int) -> bytes | None:
+        """The answer to a request whose bytes were answered before; None where it must be parsed again."""
+        if self._gateway.config.server is not self._settings:
+            return None
+        us = (perf_counter_ns() - read_ns) / 1000
+        self._gateway.metrics.record_routing(None, us)
+        return _HEALTH % (self._hub.date_bytes, self._hub.new_id().encode(), us)
+
     def _health(self, exchange: Exchange) -> None:
         exchange.routed(self._gateway.metrics, None)
-        exchange.respond_prebuilt(_HEALTH_BEFORE, _HEALTH_AFTER)
+        exchange.respond(200, _HEALTH_BODY)
+        exchange.repeatable = (
+            exchange.keep_alive
+            and not exchange.http10
+            and exchange.method == "GET"
+            and "x-request-id" not in exchange.headers
+            and self._policy.knows(exchange.host)
+        )
 
     def _metrics(self, exchange: Exchange) -> None:
         text = render(self._gateway.snapshot, self._gateway.metrics, len(self._hub.connections))
         exchange.respond(200, text.encode(), CONTENT_TYPE)
 
     def _renew_policy(self) -> Policy:
+        self._hub.repeats.clear()
         self._settings = self._gateway.config.server
         self._policy = Policy(self._settings, self._bound_host, loopback=self._loopback)
         return self._policy

@@ -45,6 +45,7 @@ class Exchange:
         read_ns: ``perf_counter_ns`` of the read that completed the request.
         json: the parsed body, once somebody needed it.
         plan: what the application decided from the head; called when the request is complete and it is its turn.
+        repeatable: the application can answer the same bytes again without their being parsed.
         refusal: the error to answer with, found before the request was complete.
         on_gone: called once with the reason when the client left or the node stops; cancels the work.
         route: name of the user's route that took it, or None.
@@ -70,6 +71,7 @@ class Exchange:
         "queue_ms",
         "read_ns",
         "refusal",
+        "repeatable",
         "route",
         "routing_us",
         "status",
@@ -89,6 +91,7 @@ class Exchange:
         self.has_body = "transfer-encoding" in headers or self.content_length not in (None, "0")
         self.body: bytes | bytearray = b""
         self.read_ns = 0
+        self.repeatable = False
         self.json: dict[str, Any] | None = None
         self.plan: Callable[[Exchange], None] | None = None
         self.refusal: LayaError | None = None
@@ -140,22 +143,6 @@ class Exchange:
     def respond_json(self, value: Any, status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Answer with a value that msgspec can encode."""
         self.respond(status, msgspec.json.encode(value), JSON, headers)
-
-    def respond_prebuilt(self, before: bytes, after: bytes) -> None:
-        """The fast way for a small constant answer: our own headers go between its two parts."""
-        self.status = 200
-        self.conn.write(
-            b"%b%bX-Request-Id: %b\r\nX-Laya-Routing-Us: %.1f\r\n%b%b"
-            % (
-                before,
-                self.conn.hub.date_line.encode(),
-                self.request_id.encode(),
-                self.routing_us or 0.0,
-                self._connection_line().encode(),
-                b"\r\n" if self.method == "HEAD" else after,
-            )
-        )
-        self._finish()
 
     def fail(self, error: LayaError) -> None:
         """Answer with an error; an answer that has begun is cut instead."""

@@ -66,7 +66,6 @@ def check_head(version: str, method: str | None, headers: dict[str, str], repeat
         if coding.lower() != "chunked":
             return bad_request(
                 f"The transfer coding '{coding}' is not supported.",
-                status=501,
                 code="transfer_coding",
                 hint="Send the body as it is, or chunked.",
             )

@@ -13,6 +13,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from laya_desktop.config.schema import ServerConfig
     from laya_desktop.node.server.protocol import HttpConnection
 
@@ -20,6 +22,8 @@ SWEEP_S = 0.5
 BODIES_IN_FLIGHT = 8
 """Bodies of the largest size that may be in memory at once, over all connections."""
 MIN_BODY_BUDGET = 256 * 1024**2
+REPEATS_KEPT = 32
+REPEAT_BYTES = 512
 
 
 class HasServerConfig(Protocol):
@@ -34,14 +38,19 @@ class HasServerConfig(Protocol):
 class Hub:
     """Limits, counters and the sweeper of one listener."""
 
-    def __init__(self, settings: HasServerConfig) -> None:
+    def __init__(self, settings: HasServerConfig, count_answer: Callable[[int], None]) -> None:
         self._settings = settings
+        self.count_answer = count_answer
+        """Called with the status of each answer."""
         self.connections: set[HttpConnection] = set()
         self.requests_total = 0
         self.body_bytes = 0
         """Of all bodies in memory."""
         self.draining = False
+        self.repeats: set[bytes] = set()
+        """Whole requests, byte for byte, whose answer the application can repeat without parsing them again."""
         self.date_line = ""
+        self.date_bytes = b""
         self._ids = count(1)
         self._id_prefix = token_hex(6)
         self._timer: asyncio.TimerHandle | None = None
@@ -61,6 +70,11 @@ class Hub:
     def new_id(self) -> str:
         """A request id that no other request of this listener has."""
         return f"{self._id_prefix}{next(self._ids):08x}"
+
+    def remember(self, request: bytes) -> None:
+        """Let a request be answered by its bytes from now on; only a few short ones are kept."""
+        if len(self.repeats) < REPEATS_KEPT and len(request) <= REPEAT_BYTES:
+            self.repeats.add(bytes(request))
 
     def start(self) -> None:
         """Begin to sweep."""
@@ -109,3 +123,4 @@ class Hub:
 
     def _refresh_date(self) -> None:
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"
+        self.date_bytes = self.date_line.encode()

@@ -54,7 +54,7 @@ class Listener:
         loopback = all(is_loopback(address[0]) for _, address in addresses)
         require_key_beyond_loopback(gateway.config.server, host, loopback=loopback)
         sockets = _bind(addresses, host)
-        hub = Hub(_Settings(gateway))
+        hub = Hub(_Settings(gateway), gateway.metrics.count_response)
         app = App(gateway, hub, host, loopback=loopback)
         loop = asyncio.get_running_loop()
         try:

@@ -178,8 +178,8 @@ class OpenAiApi:
             record.stream = stream
             timeout_s = route.timeout if route else DEFAULT_TIMEOUT_S
             generation = self._gateway.generate(record, model, request, timeout_s)
-        except LayaError as error:
-            record.finish(Phase.FAILED, status=error.status, error=str(error))
+        except Exception as error:
+            record.finish(Phase.FAILED, status=getattr(error, "status", 500), error=str(error))
             raise
         self._routed(exchange, record)
         exchange.release_body()
@@ -203,8 +203,8 @@ class OpenAiApi:
             if api_path in ("", "/") and exchange.method == "POST":
                 api_path = operation_of_body(_body(exchange)).value
             upstream = self._gateway.upstreams.get(name)
-        except LayaError as error:
-            record.finish(Phase.FAILED, status=error.status, error=str(error))
+        except Exception as error:
+            record.finish(Phase.FAILED, status=getattr(error, "status", 500), error=str(error))
             raise
         record.phase = Phase.PROXY
         forward = Forward(exchange, record, upstream, f"{api_path}?{query}" if query else api_path)

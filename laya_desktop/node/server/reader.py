@@ -76,11 +76,14 @@ class RequestReader:
         self._repeated: str | None = None
         self._upgrading = False
         self._replaying = False
+        self._begun = 0
+        self._last: Exchange | None = None
 
     def feed(self, data: bytes) -> None:
         """Parse; whole requests reach the connection before this returns."""
         self._read_ns = time.perf_counter_ns()
         stage, message = self.stage, self._headers
+        self._begun, self._last = 0, None
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
@@ -92,6 +95,8 @@ class RequestReader:
         except HttpParserError as error:
             if not self.deaf:
                 self.refuse(bad_request(f"Not a valid HTTP request: {error}.", code="bad_http", hint="Speak HTTP/1.1."))
+        if self._last is not None and self._last.repeatable and self._begun == 1 and stage == self.stage == IDLE:
+            self._conn.hub.remember(data)
         if stage != IDLE and stage == self.stage and message is self._headers and not self.deaf:
             self._check_overhead(len(data))
 
@@ -140,6 +145,7 @@ class RequestReader:
         """A new request starts."""
         if self._replaying:
             return
+        self._begun += 1
         self.stage = HEAD
         self.fresh = False
         self.since_ns = self._read_ns
@@ -224,6 +230,7 @@ class RequestReader:
         self.stage = IDLE
         self.continue_due = False
         exchange.read_ns = self._read_ns
+        self._last = exchange
         if not exchange.keep_alive:
             self.deaf = True
         self._conn.request_complete(exchange)

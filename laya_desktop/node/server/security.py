@@ -112,6 +112,10 @@ class Policy:
         if not self._any_address and len(self._known_good) < _KNOWN_HOSTS_KEPT:
             self._known_good.add(host)
 
+    def knows(self, host: str) -> bool:
+        """True for a Host header that was found good before, on whichever connection."""
+        return host in self._known_good
+
     def _is_ours(self, name: str, full: str, conn: HasLocalAddress) -> bool:
         if is_loopback(name) or _bare(name) in self._names:
             return True

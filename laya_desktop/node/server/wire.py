@@ -77,7 +77,8 @@ class ChatBody(_Common, kw_only=True):
 class CompletionBody(_Common, kw_only=True):
     """``POST /v1/completions``."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
+    prompt: str | list[Any]
+    """A text, token ids, or a list with one of these."""
 
 
 def parse_json(body: bytes | bytearray) -> dict[str, Any]:
@@ -224,17 +225,18 @@ def _token_id(key: str) -> int:
     return int(key)
 
 
-def _prompt(prompt: str | list[str] | list[int] | list[list[int]]) -> str | list[int]:
+def _prompt(prompt: str | list[Any]) -> str | list[int]:
     if isinstance(prompt, str):
         return prompt
     if not prompt:
-        raise invalid("prompt is empty.", "prompt")
-    first = prompt[0]
-    if isinstance(first, int):
-        return [t for t in prompt if isinstance(t, int)]
+        raise invalid("prompt is empty.", "prompt", hint="Send a text or token ids.")
+    if all(type(token) is int and token >= 0 for token in prompt):
+        return prompt
+    if not all(isinstance(one, str | list) for one in prompt):
+        raise invalid("prompt: expected a text or token ids.", "prompt", code="invalid_type")
     if len(prompt) > 1:
         raise unsupported("prompt", f"prompt has {len(prompt)} prompts; one is possible.", "Send one request for each.")
-    return first
+    return _prompt(prompt[0])
 
 
 def _message(message: ChatMessage, index: int) -> dict[str, object]:
