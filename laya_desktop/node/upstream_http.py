@@ -1,0 +1,222 @@
+"""One HTTP/1.1 connection to an upstream: sends a request, hands out the answer as it arrives. The node's loop.
+
+Bounded: it stops reading from the socket while its reader is behind. It knows nothing of routes, keys, retries or
+time limits; it never follows a redirect and never sends twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import httptools
+
+_HIGH_BYTES = 256 * 1024
+"""Read ahead of the reader at most about this much."""
+_LOW_BYTES = 64 * 1024
+_MAX_HEAD_BYTES = 64 * 1024
+
+
+class WireError(Exception):
+    """The answer cannot be had from this connection.
+
+    Attributes:
+        reason: what the other side did, as the end of a sentence.
+        received: True when any byte of the answer had arrived.
+    """
+
+    def __init__(self, reason: str, *, received: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.received = received
+
+
+class Connection(asyncio.Protocol):
+    """Carries one request at a time. ``lost`` is called once when the connection is gone."""
+
+    def __init__(self, lost: Callable[[Connection], None]) -> None:
+        self._lost = lost
+        self._transport: Any = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the socket is closed."""
+        self.idle_since_s = 0.0
+        """For the pool: when it was last given back."""
+        self._busy = False
+        self._reset(False)
+
+    def _reset(self, bodiless: bool) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._bodiless = bodiless
+        self._waiter: asyncio.Future[None] | None = None
+        self._chunks: deque[bytes] = deque()
+        self._buffered_bytes = 0
+        self._head_bytes = 0
+        self._paused = False
+        self._received = False
+        self._head_done = False
+        self._framed = False
+        self._complete = False
+        self._keep_alive = False
+        self._error: WireError | None = None
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+
+    # -- for the upstream
+
+    def send(self, head: bytes, body: bytes, *, bodiless: bool) -> None:
+        """Begin a request. ``bodiless``: the answer has no body whatever its head says (HEAD)."""
+        self._reset(bodiless)
+        self._busy = True
+        if self.is_closing:
+            self._fail("closed the connection")
+        elif len(body) <= _LOW_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines([head, body])
+
+    async def read_head(self) -> None:
+        """Wait for status and headers.
+
+        Raises:
+            WireError: the answer cannot be had.
+        """
+        while not self._head_done:
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+
+    async def read_chunk(self) -> bytes | None:
+        """The next part of the body as it arrived; None at its end.
+
+        Raises:
+            WireError: the answer broke off.
+        """
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._complete:
+                return None
+            await self._wait()
+        chunk = self._chunks.popleft()
+        self._buffered_bytes -= len(chunk)
+        if self._paused and self._buffered_bytes <= _LOW_BYTES:
+            self._paused = False
+            self._transport.resume_reading()
+        return chunk
+
+    def release(self) -> bool:
+        """End the request; True when the connection can carry another one, else it is closed."""
+        if self._complete and self._keep_alive and not self._chunks and not self.is_closing:
+            self._busy = False
+            return True
+        self.abort()
+        return False
+
+    def abort(self) -> None:
+        """Close at once; the upstream sees it and stops working."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def is_closing(self) -> bool:
+        """True when nothing can be sent any more."""
+        return self.closed.done() or self._transport is None or self._transport.is_closing()
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, reason: str) -> None:
+        if self._error is None and not self._complete:
+            self._error = WireError(reason, received=self._received)
+        self._keep_alive = False
+        self._wake()
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        if not self._busy or self._complete:
+            self.abort()  # nobody asked for this
+            return
+        self._received = True
+        if not self._head_done:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._fail("sent something that is not an HTTP answer")
+            self.abort()
+            return
+        if not self._head_done and self._head_bytes > _MAX_HEAD_BYTES:
+            self._fail("sent more than 64 KiB of headers")
+            self.abort()
+        elif self._buffered_bytes > _HIGH_BYTES and not self._paused and not self._complete:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """Called by the loop; lets the transport close."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by the loop. An answer without a length ends here, where the other side closed in order."""
+        if self._busy:
+            if error is None and self._head_done and not self._framed:
+                self._complete = True
+                self._wake()
+            self._fail("broke off in the middle of its answer" if self._received else "closed the connection")
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._lost(self)
+
+    # -- httptools
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser, also for trailers, which end here."""
+        if not self._head_done:
+            self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
+            self._framed = self._framed or name.lower() in (b"content-length", b"transfer-encoding")
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser; 100 Continue and its like are not the answer."""
+        status = self._parser.get_status_code()
+        if status < 200:
+            self.headers.clear()
+            self._framed = False
+            return
+        self.status = status
+        self._head_done = True
+        self._complete = self._bodiless
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        if not self._bodiless:
+            self._chunks.append(body)
+            self._buffered_bytes += len(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        if self._head_done:
+            self._complete = True
+            self._keep_alive = self._parser.should_keep_alive() and not self._bodiless
+
+    def on_message_begin(self) -> None:
+        """Called by the parser; a second answer to one request is not trusted."""
+        if self._complete:
+            self._keep_alive = False
+            self.abort()
