@@ -29,6 +29,7 @@ from laya_desktop.node.server.listener import Listener
 from laya_desktop.node.telemetry import Telemetry
 from laya_desktop.node.upstream import UpstreamPool
 from laya_desktop.service.node_service import NodeService
+from laya_desktop.state.events import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,13 +65,6 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
         LayaError: the configuration cannot be put in force.
     """
     config = document.config
-    handle = logs.setup(
-        overrides.log_level or config.log.level,
-        config.log.dir or paths.log_dir(),
-        keep=config.log.keep,
-        max_total_bytes=config.log.max_total,
-        console=console,
-    )
     executor = concurrent.futures.ThreadPoolExecutor(max_workers=3, thread_name_prefix="laya-pool")
 
     def build(emit: Callable[[Event], None], publish: Callable[[NodeSnapshot], None]) -> Node:
@@ -87,6 +81,15 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
         return Node(document, parts, overrides, emit, publish)
 
     service = NodeService(build)
+    handle = logs.setup(
+        overrides.log_level or config.log.level,
+        config.log.dir or paths.log_dir(),
+        keep=config.log.keep,
+        max_total_bytes=config.log.max_total,
+        console=console,
+        daily=config.log.rotate == "daily",
+        announce=lambda severity, text: service.notify(Notice(severity, text, "log")),
+    )
     try:
         service.start()
     except BaseException:
@@ -127,7 +130,7 @@ def run_window(config: Path | None, overrides: Overrides, *, load: str | None = 
         session.service.start_node()
         if load is not None:
             session.service.load_model(load)
-        return run(session.service, session.log)
+        return run(session.service, session.log.ring)
     finally:
         session.close()
 

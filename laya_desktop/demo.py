@@ -77,7 +77,9 @@ def chat(netloc: str, path: str) -> dict[str, Any]:
 
 
 def _read_stream(response: http.client.HTTPResponse, sent_s: float) -> dict[str, Any]:
-    text, usage, times = "", {}, []
+    text = ""
+    usage: dict[str, Any] = {}
+    times: list[float] = []
     for line in response:
         if not line.startswith(b"data: ") or line.strip() == b"data: [DONE]":
             continue

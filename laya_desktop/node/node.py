@@ -102,6 +102,7 @@ class Node:
         await self.stop_listening(grace_s=0.5)
         await self._pool.close()
         await self.upstreams.close()
+        self._parts.telemetry.close()
         if self._ticker:
             self._ticker.cancel()
         if self._publish_due:
@@ -310,7 +311,7 @@ class Node:
 
     async def _tick(self) -> None:
         pids = self._pool.worker_pids()
-        self._sample = await self._off_loop(lambda: self._parts.telemetry.sample(pids))
+        self._sample = await self._parts.telemetry.read(pids)
         now_s = time.monotonic()
         self.metrics.tick(now_s)
         self._pool.tick(now_s)

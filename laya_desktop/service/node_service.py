@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -20,10 +21,10 @@ from laya_desktop.node.node import Node
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
 
-try:
-    import uvloop as fast_loop
-except ImportError:  # Windows
+if sys.platform == "win32":
     import winloop as fast_loop
+else:
+    import uvloop as fast_loop
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,10 @@ class NodeService:
                 drained.append(self._events.popleft())
             except IndexError:
                 return drained
+
+    def notify(self, event: Event) -> None:
+        """Put an event of this process (the log's, say) beside the node's. Any thread."""
+        self._events.append(event)
 
     def start_node(self) -> Future[None]:
         """Open the listener."""
