@@ -147,8 +147,8 @@ def _without_empty_parts(long: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reported(problem: Problem, document: Document | None, places: legacy.Places) -> bool:
-    """True where the reader already said what is wrong with that value."""
-    return document is not None and any(p.loc == places.written(problem.loc) for p in document.problems)
+    """True where the reader already said that the value cannot be trusted."""
+    return document is not None and places.written(problem.loc) in document.doubtful
 
 
 def _placed(problem: Problem, places: legacy.Places, document: Document | None) -> Problem:

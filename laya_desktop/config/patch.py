@@ -156,7 +156,8 @@ class _Patcher:
     ) -> None:
         present = {k.value: (k, v) for k, v in node.value}
         keys = [*change.new, *(k for k in change.old or {} if k not in change.new)]
-        changed = [k for k in keys if change.at(k).old != change.at(k).new]
+        before, after = change.old or {}, change.new
+        changed = [k for k in keys if (k in before, before.get(k)) != (k in after, after.get(k))]
         removed = [k for k in changed if k in present and self._is_gone(present[k][1], change, k, in_match=in_match)]
         added = [k for k in changed if k not in present and change.new.get(k) is not None]
         if not in_match:

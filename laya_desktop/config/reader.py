@@ -49,6 +49,7 @@ class Document:
         keys: the key at each path that ends in a mapping's key.
         written: plain values as they stand in the text.
         problems: faults that did not stop the reading (doubled keys, ambiguous values).
+        doubtful: paths of the ambiguous values; whatever else is said of them is beside the point.
     """
 
     data: Any = None
@@ -57,6 +58,7 @@ class Document:
     keys: dict[Loc, yaml.ScalarNode] = field(default_factory=dict)
     written: dict[Loc, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    doubtful: set[Loc] = field(default_factory=set)
 
     def place(self, loc: Loc) -> tuple[int, int]:
         """1-based line and column of the key (or list item) at ``loc``, else of the nearest thing around it."""
@@ -162,6 +164,7 @@ def _build_mapping(document: Document, node: yaml.MappingNode, loc: Loc) -> dict
         if not key_node.style and (key_node.tag != f"{_TAG}str" or _ambiguous(key_node)):
             text = f'The key {key} is not read as text by every YAML reader. Put it in quotes: "{key}".'
             document.problems.append(_at(key_node, text, here))
+            document.doubtful.add(here)
         document.keys[here] = key_node
         data[key] = _build(document, value_node, here)
     return data
@@ -177,12 +180,14 @@ def _build_scalar(document: Document, node: yaml.ScalarNode, loc: Loc) -> Any:
             f'For text write "{node.value}" in quotes; for a number write plain decimal digits.'
         )
         document.problems.append(_at(node, text, loc))
+        document.doubtful.add(loc)
         return node.value
     try:
         return _Constructor().construct_object(node)
     except (ValueError, yaml.YAMLError):  # a date such as 2026-99-99, a number of 5,000 digits
         shown = node.value if len(node.value) <= 40 else f"{node.value[:39]}…"
         document.problems.append(_at(node, f'{shown} cannot be read as a value. Quote it: "{shown}".', loc))
+        document.doubtful.add(loc)
         return node.value
 
 

@@ -67,18 +67,27 @@ def _present(real: Path) -> bytes | None:
 
 
 def _swap(real: Path, content: bytes) -> os.stat_result:
-    for left in real.parent.glob(f".{_literal(real.name)}.*{_TEMPORARY}"):  # of a save that was killed
-        left.unlink(missing_ok=True)
-    temporary = real.with_name(f".{real.name}.{os.getpid()}{_TEMPORARY}")
+    _clear(real.parent, real.name)
+    _put(real.with_name(f".{real.name}.{os.getpid()}{_TEMPORARY}"), real, content, _status(real))
+    return real.stat()
+
+
+def _put(temporary: Path, target: Path, content: bytes, like: os.stat_result | None) -> None:
+    """Write ``temporary`` and make it ``target`` in one step."""
     try:
-        _write_synced(temporary, content, _status(real))
-        temporary.replace(real)
+        _write_synced(temporary, content, like)
+        temporary.replace(target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(real.parent)
-    return real.stat()
+    _sync_folder(target.parent)
+
+
+def _clear(folder: Path, name: str) -> None:
+    """Remove what saves that were killed have left; the folder's lock says that none is running."""
+    for left in folder.glob(f".{_literal(name)}.*{_TEMPORARY}"):
+        left.unlink(missing_ok=True)
 
 
 def _write_synced(path: Path, content: bytes, like: os.stat_result | None) -> None:
@@ -97,19 +106,14 @@ def _write_synced(path: Path, content: bytes, like: os.stat_result | None) -> No
 def _back_up(real: Path, present: bytes) -> None:
     folder = real.parent / BACKUPS
     folder.mkdir(exist_ok=True)
+    _clear(folder, real.stem)
     kept = _backups(folder, real)
     if not kept or kept[-1].read_bytes() != present:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
         backup = folder / f"{real.stem}.{stamp}{real.suffix}"
-        temporary = folder / f".{backup.name}{_TEMPORARY}"
-        temporary.unlink(missing_ok=True)
-        _write_synced(temporary, present, _status(real))
-        temporary.replace(backup)
-        _sync_folder(folder)
+        _put(folder / f".{backup.name}{_TEMPORARY}", backup, present, _status(real))
     for old in _backups(folder, real)[:-BACKUPS_KEPT]:
         old.unlink(missing_ok=True)
-    for left in folder.glob(f".{_literal(real.stem)}.*{_TEMPORARY}"):
-        left.unlink(missing_ok=True)
 
 
 def _backups(folder: Path, real: Path) -> list[Path]:
