@@ -195,6 +195,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Called by the parser; 100 Continue and its like are not the answer."""
         status = self._parser.get_status_code()
+        if self._complete:
+            return
         if status < 200:
             self.headers.clear()
             self._framed = False
@@ -205,18 +207,18 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""
-        if not self._bodiless:
+        if not self._complete:
             self._chunks.append(body)
             self._buffered_bytes += len(body)
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
-        if self._head_done:
+        if self._head_done and not self._complete:
             self._complete = True
-            self._keep_alive = self._parser.should_keep_alive() and not self._bodiless
+            self._keep_alive = self._parser.should_keep_alive()
 
     def on_message_begin(self) -> None:
-        """Called by the parser; a second answer to one request is not trusted."""
+        """Called by the parser; what follows a whole answer was not asked for and is not read."""
         if self._complete:
             self._keep_alive = False
             self.abort()
