@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.config_keeper import ConfigKeeper
 from laya_desktop.node.metrics import Metrics
@@ -34,7 +36,7 @@ from laya_desktop.state.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from laya_desktop.config.schema import GuardConfig, ModelConfig, NodeConfig
+    from laya_desktop.config.schema import GuardConfig, NodeConfig
     from laya_desktop.config.store import ConfigDocument
     from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.generation import GenerationStream
@@ -250,8 +252,9 @@ class Node:
         return self.table.explain(method, path, headers, model)
 
     async def inspect_model(self, path: Path) -> ModelFileInfo:
-        """Metadata of a model file. Raises LayaError."""
-        return await self._parts.tools.inspect(path)
+        """Metadata of a model file, its path as a configuration may write it. Raises LayaError."""
+        named = ModelConfig(name=path.name or "model", path=path)
+        return await self._parts.tools.inspect(resolve_model_path(named, self._keeper.folder))
 
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""

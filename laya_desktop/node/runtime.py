@@ -220,6 +220,8 @@ class ModelRuntime:
     async def _drain(self, *, reload: bool, grace_s: float | None = None) -> None:
         self.state = ModelState.UNLOADING
         self._listener.on_draining(self, reload=reload)
+        if self.idle:
+            return
         try:
             await asyncio.wait_for(self._idle.wait(), grace_s)
         except TimeoutError:
