@@ -104,7 +104,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, dict):
-        text = ", ".join(f"{k}: {_shown(v)}" for k, v in value.items() if v is not None) or "none"
+        text = ", ".join(f"{k}: {'any value' if v is None else _shown(v)}" for k, v in value.items()) or "none"
     else:
         text = ", ".join(map(_shown, value)) or "none" if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

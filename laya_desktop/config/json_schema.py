@@ -33,7 +33,8 @@ def json_schema() -> dict[str, Any]:
     schema["properties"]["route"] = _short_route(parts)
     for part in ("server", "log", "guard", "models", "upstreams", "routes", "model", "route"):
         value = schema["properties"].pop(part)
-        schema["properties"][part] = {"anyOf": [value, {"type": "null"}], "description": value.pop("description", "")}
+        about = value.pop("description", None) or parts[value["$ref"].rsplit("/", 1)[-1]]["description"]
+        schema["properties"][part] = {"anyOf": [value, {"type": "null"}], "description": about}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
