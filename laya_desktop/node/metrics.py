@@ -3,8 +3,8 @@
 Owned by the node's loop; not thread-safe; never logs, never reads a clock (times come in as ``time.monotonic``
 seconds). The node calls ``Metrics.tick`` at least once a second; what it publishes are copies.
 
-Cost, measured on one 2.1 GHz core with Python 3.11: ``LatencyHistogram.record`` 0.25 µs, ``Metrics.record_routing``
-0.6 µs, whatever the number of routes.
+Cost, measured on one core of a Xeon server with Python 3.11: ``LatencyHistogram.record`` 0.35 µs,
+``Metrics.record_routing`` 0.8 µs, whatever the number of routes.
 """
 
 from __future__ import annotations

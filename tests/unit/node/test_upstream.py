@@ -661,10 +661,23 @@ def test_tls_checks_the_certificate(run: Run, certificate: tuple[Path, Path]):
                 assert failed.value.status == 502
                 assert "certificate is not trusted" in failed.value.message
                 await pool.close()
-        async with ScriptedServer() as plain:
-            pool = UpstreamPool(config(plain.port, scheme="https"), make_tls=trusting)
-            with pytest.raises(LayaError):
+
+    run(main())
+
+
+def test_tls_where_plain_http_is_spoken(run: Run):
+    async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_server(speak, "127.0.0.1", 0) as plain:
+            pool = UpstreamPool(config(plain.sockets[0].getsockname()[1], scheme="https"))
+            with pytest.raises(LayaError) as failed:
                 await pool.get("big-box").request("GET", "/x", {})
+            assert "does not speak TLS" in failed.value.message
+            assert failed.value.hint
+            assert "http://" in failed.value.hint
             await pool.close()
 
     run(main())
