@@ -14,6 +14,7 @@ from laya_desktop.node.engines.base import Delta, Finished, Generate, Prefilled,
 from laya_desktop.node.metrics import Metrics
 from laya_desktop.node.records import RequestLog, RequestRecord
 from laya_desktop.node.routing import RoutingTable
+from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import ModelSnapshot, NodeSnapshot
@@ -56,7 +57,7 @@ class FakeGeneration:
 
     async def _hold(self, gate: asyncio.Event | None) -> None:
         if gate is not None:
-            waits = [asyncio.ensure_future(gate.wait()), asyncio.ensure_future(self._cancel.wait())]
+            waits = [spawn(gate.wait(), "gate"), spawn(self._cancel.wait(), "cancel")]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -32,7 +32,7 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 async def wait_for(condition: Callable[[], bool]) -> None:
     """Until the condition holds."""
     async with asyncio.timeout(LIMIT_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - conditions of the server, which sets no event for tests
             await asyncio.sleep(0.002)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -459,10 +460,12 @@ async def test_a_client_that_sends_and_never_reads_is_not_read_for_ever() -> Non
             sock.setblocking(False)
             loop = asyncio.get_running_loop()
             request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100
-            with pytest.raises((TimeoutError, OSError)):
-                async with asyncio.timeout(5):
-                    while True:
-                        await loop.sock_sendall(sock, request)
+            sent = 0
+            with suppress(OSError):
+                while sent < 1_000_000:
+                    await asyncio.wait_for(loop.sock_sendall(sock, request), 5)
+                    sent += 100
+            assert sent < 1_000_000
             await wait_for(lambda: listener.connections == 0)
 
 
@@ -544,6 +547,6 @@ async def test_a_new_connection_is_refused_after_the_stop() -> None:
     listener = Listener()
     port = await listener.start(gateway(), "127.0.0.1", 0)
     await listener.stop(0)
-    with pytest.raises(OSError, match="refused|Connect"):
+    with pytest.raises(OSError, match=r"(?i)connect"):
         await asyncio.open_connection("127.0.0.1", port)
     await listener.stop(0)

@@ -35,7 +35,7 @@ SHAPES = {
     "identity": f"{HEAD}Transfer-Encoding: identity\r\n\r\n{INNER}",
     "vertical tab": f"{HEAD}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n{INNER}",
     "Transfer_Encoding": f"{HEAD}Transfer_Encoding: chunked\r\n\r\n{INNER}",
-    "xchunked behind an upgrade": f"{HEAD}Connection: upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: xchunked\r\n\r\n{INNER}",
+    "xchunked, upgrade": f"{HEAD}Connection: upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: xchunked\r\n\r\n{INNER}",
     "HTTP/1.0 chunked": f"{HEAD.replace('1.1', '1.0')}Connection: keep-alive\r\n{CHUNKED}\r\n0\r\n\r\n{INNER}",
     "bare LF everywhere": f"GET /nothing HTTP/1.1\nHost: localhost\n\n{INNER}",
     "bare LF after the line": f"GET /nothing HTTP/1.1\nHost: localhost\r\n\r\n{INNER}",
@@ -65,7 +65,7 @@ SHAPES = {
     "HTTP/2.0": f"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n{INNER}",
     "two spaces in the target": f"GET /health x HTTP/1.1\r\nHost: localhost\r\n\r\n{INNER}",
     "lower-case method": f"get /health HTTP/1.1\r\nHost: localhost\r\n\r\n{INNER}",
-    "another address in the line": f"GET http://evil/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n{INNER}",
+    "other address": f"GET http://evil/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n{INNER}",
     "TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\x00" * 50,
 }
 STATUS_LINE = re.compile(rb"HTTP/1\.1 \d{3} ")

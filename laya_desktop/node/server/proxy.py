@@ -1,13 +1,14 @@
 """Carrying a request to an upstream and its answer back, unbuffered. One task per request on the node's loop.
 
 The body goes out as it came in; the answer's parts are sent on as they arrive, no faster than the client reads.
-A client that leaves cancels the upstream's work at once. Keys of this node's callers never leave it.
+A client that leaves cancels the upstream's work at once. Keys and hop-by-hop headers are the upstream client's matter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
@@ -24,21 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_NOT_SENT_ON = _HOP_BY_HOP | {"host", "content-length", "expect", "authorization", "x-api-key", "cookie", "origin"}
-_NOT_SENT_BACK = _HOP_BY_HOP | {"content-length", "content-type", "date", "server", "set-cookie", "x-request-id"}
+_NOT_SENT_ON = frozenset({"origin", "referer", "x-request-id"})
+_NOT_SENT_BACK = frozenset({"content-length", "content-type", "date", "server", "set-cookie", "x-request-id"})
+_OURS = ("x-laya-", "access-control-")
+"""Ours to say: an upstream opens this node to no web page."""
 _NO_BODY = (204, 304)
 
 
@@ -78,8 +68,9 @@ class Forward:
 
     async def _forward(self, timeout_s: float, handed: Callable[[], None]) -> None:
         exchange = self._exchange
-        headers = {k: v for k, v in exchange.headers.items() if k not in _NOT_SENT_ON and not self._named_hop(k)}
-        headers["x-request-id"] = exchange.request_id
+        headers = {k: v for k, v in exchange.headers.items() if k not in _NOT_SENT_ON}
+        headers["X-Request-Id"] = exchange.request_id
+        self._record.dispatched_s = time.monotonic()
         handed()
         response = await self._upstream.request(
             exchange.method, self._api_path, headers, bytes(exchange.body), timeout_s=timeout_s
@@ -91,26 +82,23 @@ class Forward:
 
     async def _answer(self, response: UpstreamResponse) -> None:
         exchange, record = self._exchange, self._record
-        given = {k.lower(): v for k, v in dict(response.headers).items()}
+        given = {k.lower(): v for k, v in response.headers}
         content_type = given.get("content-type")
         record.stream = content_type is not None and content_type.startswith("text/event-stream")
-        back = [(k, v) for k, v in given.items() if k not in _NOT_SENT_BACK and not k.startswith("x-laya-")]
-        if response.status in _NO_BODY or exchange.method == "HEAD":
+        back = [(k, v) for k, v in response.headers if not _is_kept_back(k.lower())]
+        if response.status in _NO_BODY:
             exchange.respond(response.status, b"", content_type, back)
         else:
             length = given.get("content-length", "")
             exchange.begin(response.status, content_type, back, int(length) if length.isdigit() else None)
             async for part in response.body:
+                if record.stream and record.first_token_s is None:
+                    record.first_token_s = time.monotonic()
                 exchange.send(part)
                 await exchange.drain()
             exchange.end()
         phase = Phase.DONE if response.status < 400 else Phase.FAILED
         record.finish(phase, status=response.status)
-
-    def _named_hop(self, name: str) -> bool:
-        """True for a header that Connection names as meant for this hop only."""
-        named = self._exchange.headers.get("connection")
-        return named is not None and name in {n.strip().lower() for n in named.split(",")}
 
     def _fail(self, error: LayaError) -> None:
         exchange = self._exchange
@@ -120,3 +108,7 @@ class Forward:
             exchange.end(close=True)
         else:
             exchange.fail(error)
+
+
+def _is_kept_back(name: str) -> bool:
+    return name in _NOT_SENT_BACK or name.startswith(_OURS)

@@ -176,7 +176,8 @@ def _not_json(body: bytes, error: Exception) -> LayaError:
         line, column = body.count(b"\n") + 1, len(body) - (body.rfind(b"\n") + 1) + 1
     else:
         reason = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").rstrip(".")
-        before = body[: int(at[1])]
+        past = reason == "trailing characters"  # msgspec counts the offender too, in this message only
+        before = body[: int(at[1]) - past]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
     return invalid(
         f"The body is not JSON: {reason}, at line {line} column {column}.",
@@ -244,7 +245,7 @@ def _message(message: ChatMessage, index: int) -> dict[str, object]:
     role = "system" if message.role == "developer" else message.role
     if role in ("tool", "function") or message.tool_calls:
         param = f"{where}.tool_calls" if message.tool_calls else f"{where}.role"
-        raise unsupported(param, f"{where}: tools are not supported yet.", "Send the result as a user message.")
+        raise unsupported(param, f"{param}: tools are not supported yet.", "Send the result as a user message.")
     if role not in ("system", "user", "assistant"):
         raise invalid(f"{where}.role is '{role}'.", f"{where}.role", hint="Use system, user or assistant.")
     if message.content is None and role != "assistant":
@@ -264,7 +265,7 @@ def _text(content: str | list[dict[str, Any]] | None, where: str) -> str:
         if kind not in ("text", "refusal"):
             raise unsupported(
                 f"{where}[{i}].type",
-                f"{where}[{i}]: parts of type '{kind}' are not supported; this node serves text models.",
+                f"{where}[{i}].type: parts of type '{kind}' are not supported; this node serves text models.",
                 "Send parts of type text.",
             )
         text = part.get(kind)
