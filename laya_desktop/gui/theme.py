@@ -46,6 +46,8 @@ class Colors:
     text: str
     secondary: str
     accent: str
+    accent_text: str
+    """Accent for text, legible on every background of ours."""
     on_accent: str
     accent_hover: str
     selection: str
@@ -79,6 +81,7 @@ LIGHT = Colors(
     text="#1b2430",
     secondary="#5f6b7a",
     accent="#0f7b8a",
+    accent_text="#0b6a77",
     on_accent="#ffffff",
     accent_hover="#0c6874",
     selection="#e8f3f5",
@@ -108,6 +111,7 @@ DARK = Colors(
     text="#e6eaef",
     secondary="#94a1b0",
     accent="#4cc3d2",
+    accent_text="#4cc3d2",
     on_accent="#0e1a1d",
     accent_hover="#6fd3df",
     selection="#1f3338",

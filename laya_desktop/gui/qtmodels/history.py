@@ -60,8 +60,6 @@ class History:
             last_s = None
         if last_s is not None and time_s - last_s < _MIN_STEP_S:
             return False
-        if last_s is not None and time_s - last_s > _GAP_S:
-            self._write(last_s + _MIN_STEP_S, {})
         self._write(time_s, values)
         self._last_s = time_s
         return True
@@ -99,7 +97,8 @@ class History:
             x, y = _thin(x, y, step)
             x, y = np.append(x, newest[0]), np.append(y, newest[1])
         inside = x >= -window_s - 1.0
-        return x[inside][-points:], y[inside][-points:]
+        x, y = _with_gaps(x[inside], y[inside], _GAP_S + step / RATE_HZ)
+        return x[-points:], y[-points:]
 
     def value_at(self, key: str, age_s: float) -> float | None:
         """The value of a series ``age_s`` seconds before now (≥ 0), or None where unknown."""
@@ -142,6 +141,14 @@ def _thin(x: Floats, y: Floats, step: int) -> tuple[Floats, Floats]:
     pairs = np.stack((np.where(falling, high, low), np.where(falling, low, high)), axis=1)
     times = np.stack((x[starts], x[(starts + ends) // 2]), axis=1)
     return times.ravel(), pairs.ravel()
+
+
+def _with_gaps(x: Floats, y: Floats, longest_s: float) -> tuple[Floats, Floats]:
+    """Where nothing was sampled for longer than that, a NaN, so that no line is drawn across."""
+    places = np.flatnonzero(np.diff(x) > longest_s) + 1
+    if not len(places):
+        return x, y
+    return np.insert(x, places, x[places]), np.insert(y, places, _NAN)
 
 
 def sample(snapshot: NodeSnapshot) -> dict[str, float | None]:

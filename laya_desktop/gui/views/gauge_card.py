@@ -172,13 +172,13 @@ def queue(snapshot: NodeSnapshot) -> Gauge:
         limit = fullest.queue_limit
     forecast = forecast_of(snapshot, "queue")
     level = forecast.level if forecast else Level.CALM
-    words = [forecast.text] if forecast and forecast.text and snapshot.waiting else []
-    words.append(f"{snapshot.running} running" if snapshot.running else "nothing running")
+    words = forecast.text if forecast and forecast.text and snapshot.waiting else ""
+    note = f"{snapshot.running} running" + (f" · limit {limit}" if limit else "")
     return Gauge(
         "Queue",
-        f"limit {limit}" if limit else "",
+        note,
         f"{fmt.count(snapshot.waiting)} waiting",
         (BarPart(snapshot.waiting / limit, "series_4", "waiting"),) if limit else (),
-        " · ".join(words),
+        words or ("moving" if snapshot.waiting else "no queue" if not limit else "empty"),
         level,
     )

@@ -6,6 +6,8 @@ second cost a few milliseconds each time and nothing while another page is shown
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QItemSelection, QTimer
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
@@ -84,7 +86,7 @@ class LogsPage(QWidget):
         self.table.setAccessibleName("Log lines")
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.table.setFont(theme.mono_font())
+        self.table.setProperty("role", "mono")
         self.table.setTabKeyNavigation(False)
         rows, columns = self.table.verticalHeader(), self.table.horizontalHeader()
         rows.hide()
@@ -97,7 +99,7 @@ class LogsPage(QWidget):
         for column, width_px in enumerate((112, 64, 170)):
             self.table.setColumnWidth(column, width_px)
         self.detail = QPlainTextEdit()
-        self.detail.setProperty("role", "well")
+        self.detail.setProperty("role", "detail")
         self.detail.setReadOnly(True)
         self.detail.setAccessibleName("Selected line")
         self.detail.setFixedHeight(116)
@@ -188,6 +190,7 @@ class LogsPage(QWidget):
         self.detail.setVisible(len(rows) == 1)
         if len(rows) == 1:
             line = self.model.line(rows[0].row())
+            QTimer.singleShot(0, self, partial(self.table.scrollTo, rows[0]))  # after the table has shrunk
             self.detail.setPlainText(f"{full_time(line.time_unix_s)}  {line.level}  {line.logger}\n{line.message}")
 
     def _open_folder(self) -> None:

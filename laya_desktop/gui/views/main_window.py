@@ -1,12 +1,13 @@
 """The window: header, pages, status bar, banners, and closing. Qt main thread.
 
-It composes pages that it is given and passes snapshots on to what is always visible; each page listens to the bridge
-itself and works only while it is visible.
+It composes pages that it is given and passes snapshots on to what is visible: its own bars and the page that is shown.
+A page that wants snapshots has a method ``set_snapshot(NodeSnapshot)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QByteArray, QSettings
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
@@ -34,6 +35,15 @@ DEFAULT_SIZE, LEAST_SIZE = (1280, 800), (960, 600)
 def window_settings() -> QSettings:
     """What the window remembers between runs: geometry, page, appearance; a file in the state folder."""
     return QSettings(str(paths.state_dir() / "window.ini"), QSettings.Format.IniFormat)
+
+
+@runtime_checkable
+class Page(Protocol):
+    """A page that shows snapshots; called while it is the visible one, and when it becomes that."""
+
+    def set_snapshot(self, snapshot: NodeSnapshot) -> None:
+        """Show a snapshot."""
+        ...
 
 
 class MainWindow(QMainWindow):
@@ -129,6 +139,12 @@ class MainWindow(QMainWindow):
         if name in self.pages:
             self.navigation.show_page(name)
             self.stack.setCurrentWidget(self.pages[name])
+            self._refresh_page(self._bridge.snapshot)
+
+    def _refresh_page(self, snapshot: NodeSnapshot) -> None:
+        page = self.stack.currentWidget()
+        if isinstance(page, Page):
+            page.set_snapshot(snapshot)
 
     def show_message(self, message: Message) -> None:
         """Show a banner."""
@@ -141,6 +157,7 @@ class MainWindow(QMainWindow):
         self.status.update_snapshot(snapshot)
         self.review.set_status(snapshot.config_status)
         self.actions_.update(snapshot)
+        self._refresh_page(snapshot)
         title = title_of(snapshot)
         if title != self.windowTitle():
             self.setWindowTitle(title)

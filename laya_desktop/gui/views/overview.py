@@ -61,7 +61,6 @@ class OverviewPage(QWidget):
         self._timer = QTimer(self)
         self._timer.setInterval(_DRAW_MS)
         self._timer.timeout.connect(self.draw)
-        bridge.snapshot_changed.connect(self._on_snapshot)
 
     def _toolbar(self) -> QHBoxLayout:
         self.ranges = QButtonGroup(self)
@@ -93,7 +92,7 @@ class OverviewPage(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Go on drawing; the plots are made once the page is on screen."""
         super().showEvent(event)
-        self._on_snapshot(self._bridge.snapshot)
+        self.set_snapshot(self._bridge.snapshot)
         self._timer.start()
         if self.plots is None:
             QTimer.singleShot(0, self, self.make_plots)
@@ -119,9 +118,8 @@ class OverviewPage(QWidget):
         if self.plots is not None and not self.paused and self.isVisible():
             self.plots.draw(self._bridge.snapshot, self._history, self.window_s)
 
-    def _on_snapshot(self, snapshot: NodeSnapshot) -> None:
-        if not self.isVisible():
-            return
+    def set_snapshot(self, snapshot: NodeSnapshot) -> None:
+        """Show a snapshot on the cards."""
         for card, gauge in zip(
             self.cards, (gauge_card.ram, gauge_card.vram, gauge_card.cpu, gauge_card.queue), strict=True
         ):

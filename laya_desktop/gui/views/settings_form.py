@@ -94,7 +94,7 @@ class SectionForm(Card):
     def apply(self) -> None:
         """Check what is typed; show every error, or put it in force."""
         self._timer.stop()
-        config = self._bridge.snapshot.config
+        config = self._bridge.config
         if config is None or not self.dirty:
             return
         data = getattr(config, self.section).model_dump()

@@ -71,7 +71,6 @@ class SettingsPage(QWidget):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(scrolled(content))
-        bridge.snapshot_changed.connect(self._on_snapshot)
 
     def _server_form(self) -> SectionForm:
         host = Choice(((LOOPBACK, f"This machine only ({LOOPBACK})"), (EVERYWHERE, f"The network ({EVERYWHERE})")))
@@ -176,10 +175,11 @@ class SettingsPage(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up."""
         super().showEvent(event)
-        self._on_snapshot(self._bridge.snapshot)
+        self.set_snapshot(self._bridge.snapshot)
 
-    def _on_snapshot(self, snapshot: NodeSnapshot) -> None:
-        if not self.isVisible() or snapshot.config is None:
+    def set_snapshot(self, snapshot: NodeSnapshot) -> None:
+        """Show the configuration in force, except where something unfinished is typed."""
+        if snapshot.config is None:
             return
         for form in self.forms:
             form.show_config(snapshot.config)
