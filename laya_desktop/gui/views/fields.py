@@ -67,6 +67,11 @@ class FieldRow(QWidget):
         self._hint.setVisible(bool(text))
 
     @property
+    def hint(self) -> str:
+        """The secondary line; empty where there is none."""
+        return self._hint.text()
+
+    @property
     def error(self) -> str | None:
         """The error shown, or None."""
         return self._error.text() or None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from laya_desktop.gui import format as fmt
@@ -121,13 +122,19 @@ def ram(snapshot: NodeSnapshot) -> Gauge:
     )
 
 
+def _vram_free(gpu: GpuSnapshot) -> float:
+    """Bytes; infinite where unknown, so that a card that can be read is shown first."""
+    known = gpu.vram_total_bytes is not None and gpu.vram_used_bytes is not None
+    return (gpu.vram_total_bytes or 0) - (gpu.vram_used_bytes or 0) if known else math.inf
+
+
 def vram(snapshot: NodeSnapshot) -> Gauge:
     """The GPU with the least room, or why there is none."""
     gpus = snapshot.machine.gpus
     if not gpus:
         reason = snapshot.machine.gpu_reason or snapshot.capability.reason or "not measured yet"
         return Gauge("VRAM", "", "no GPU" if snapshot.machine.gpu_reason else fmt.NONE, (), reason)
-    gpu = min(gpus, key=lambda g: (g.vram_total_bytes or 0) - (g.vram_used_bytes or 0))
+    gpu = min(gpus, key=_vram_free)
     total, used = gpu.vram_total_bytes, gpu.vram_used_bytes
     text, level = _outlook(forecast_of(snapshot, f"vram:{gpu.index}"))
     limit = vram_limit(snapshot, gpu)

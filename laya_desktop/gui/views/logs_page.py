@@ -57,11 +57,9 @@ class LogsPage(QWidget):
         self.follow = button("Follow", "segment", icon="down", on_click=self._on_follow)
         self.follow.setChecked(True)
         self.count = label("", "secondary")
-        tools = row(
-            self.level, self.text, self.count, None, self.follow,
-            button("Copy", icon="copy", on_click=self.copy), button("Clear", on_click=self.clear),
-            button("Open folder", icon="folder", on_click=self._open_folder), spacing=6,
-        )  # fmt: skip
+        self.open_folder = button("Open folder", icon="folder", on_click=self._open_folder)
+        copy, clear = button("Copy", icon="copy", on_click=self.copy), button("Clear", on_click=self.clear)
+        tools = row(self.level, self.text, self.count, None, self.follow, copy, clear, self.open_folder, spacing=6)
         self._make_table()
         body = QVBoxLayout(self)
         body.setContentsMargins(*(theme.SPACE_4,) * 4)

@@ -208,6 +208,27 @@ class MetricPlot(Card):
         self._axes[1].setTicks([time_ticks(window_s)])
 
     @property
+    def empty_text(self) -> tuple[str, str] | None:
+        """Title and text shown instead of the plot, or None while the plot is shown."""
+        return (self._empty.title.text(), self._empty.text.text()) if self._stack.currentIndex() == 1 else None
+
+    @property
+    def points(self) -> dict[str, int]:
+        """How many points each series has."""
+        return {key: len(x) for key, (x, _) in self._drawn.items()}
+
+    @property
+    def time_range(self) -> tuple[float, float]:
+        """Seconds at the left and the right edge."""
+        left, right = self._plot.getViewBox().viewRange()[0]
+        return left, right
+
+    @property
+    def hover_s(self) -> float | None:
+        """Where the hover line is, or None."""
+        return self._hover_s
+
+    @property
     def maximum(self) -> float | None:
         """The largest value on the axis now."""
         return self._maximum

@@ -89,6 +89,11 @@ class OverviewPage(QWidget):
         """True while the plots stand still; the history goes on."""
         return self._paused is not None
 
+    @property
+    def state_text(self) -> str:
+        """What the toolbar says about the pause or the last export."""
+        return self._state.text()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Go on drawing; the plots are made once the page is on screen."""
         super().showEvent(event)

@@ -77,10 +77,10 @@ class SettingsPage(QWidget):
         self._host_row = FieldRow("Listen on", host, key="host", hint=_LOCAL_HINT)
         port, self.keys = TextInput("5292"), TextInput("none", mono=True)
         self.keys.setEchoMode(QLineEdit.EchoMode.PasswordEchoOnEdit)
-        new_key = button("New key", icon="plus", on_click=self._add_key)
-        new_key.setToolTip("Makes a key, adds it, and puts it on the clipboard")
+        self.new_key = button("New key", icon="plus", on_click=self._add_key)
+        self.new_key.setToolTip("Makes a key, adds it, and puts it on the clipboard")
         keys = QWidget()
-        keys_layout = row(self.keys, new_key, CopyButton(self.keys.value, tooltip="Copy the keys"), spacing=6)
+        keys_layout = row(self.keys, self.new_key, CopyButton(self.keys.value, tooltip="Copy the keys"), spacing=6)
         keys_layout.setStretch(0, 1)
         keys.setLayout(keys_layout)
         keys.setFocusProxy(self.keys)
@@ -126,11 +126,11 @@ class SettingsPage(QWidget):
     def _log_form(self) -> SectionForm:
         level = Choice((("debug", "Debug"), ("info", "Info"), ("warn", "Warnings"), ("error", "Errors only")))
         folder, keep, total = TextInput(str(paths.log_dir()), mono=True), TextInput("7"), TextInput("1GiB")
-        browse = button("", icon="folder", on_click=lambda: self._choose_log_folder(folder))
-        browse.setToolTip("Choose a folder")
-        browse.setAccessibleName("Choose a folder")
+        self.browse = button("", icon="folder", on_click=lambda: self._choose_log_folder(folder))
+        self.browse.setToolTip("Choose a folder")
+        self.browse.setAccessibleName("Choose a folder")
         holder = QWidget()
-        holder_layout = row(folder, browse, spacing=6)
+        holder_layout = row(folder, self.browse, spacing=6)
         holder_layout.setStretch(0, 1)
         holder.setLayout(holder_layout)
         holder.setFocusProxy(folder)
@@ -163,10 +163,10 @@ class SettingsPage(QWidget):
             self._places[key] = place
             name = label(text)
             name.setFixedWidth(LABEL_WIDTH)
-            show = button("", "ghost", icon="folder", on_click=partial(self._show_place, key))
+            show = button("", "ghost", icon="folder", on_click=partial(self.show_place, key))
             show.setToolTip("Show in the file manager")
             show.setAccessibleName(f"Show {text.lower()} in the file manager")
-            line = row(name, place, CopyButton(partial(self._place, key)), show, spacing=2)
+            line = row(name, place, CopyButton(partial(self.place, key)), show, spacing=2)
             line.setStretch(1, 1)
             card.body.addLayout(line)
         card.body.addWidget(label(f"Laya Desktop {__version__}", "hint"))
@@ -206,11 +206,13 @@ class SettingsPage(QWidget):
             editor.set_value(str(folder))
             editor.edited.emit()
 
-    def _place(self, key: str) -> str:
+    def place(self, key: str) -> str:
+        """The path shown for ``config``, ``logs``, ``models`` or ``window``."""
         return self._places[key].full_text
 
-    def _show_place(self, key: str) -> None:
-        place = Path(self._place(key))
+    def show_place(self, key: str) -> None:
+        """Show that place in the file manager."""
+        place = Path(self.place(key))
         self._dialogs.open_folder(place if place.is_dir() else place.parent)
 
     def _choose_scheme(self, index: int) -> None:
