@@ -19,6 +19,7 @@ Loc = tuple[str | int, ...]
 
 MAX_BYTES = 1024**2
 MAX_DEPTH = 32
+_TOO_DEEP = f"Nested more than {MAX_DEPTH} deep. A configuration needs five levels."
 
 _INT_12 = re.compile(r"[-+]?0b[0-1_]+|[-+]?0o?[0-7_]+|[-+]?[0-9_]+|[-+]?0x[0-9a-fA-F_]+")
 _FLOAT_12 = re.compile(
@@ -105,7 +106,7 @@ def _refuse_extras(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise _refused(event, f"Nested more than {MAX_DEPTH} deep. A configuration needs five levels.")
+                raise _refused(event, _TOO_DEEP)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -132,6 +133,8 @@ def _syntax_problem(text: str, error: yaml.YAMLError) -> Problem:
     if "\t" in here[: len(here) - len(here.lstrip())] or here[mark.column : mark.column + 1] == "\t":
         return Problem("A tab stands here. YAML is indented with spaces.", line=line, column=column)
     reason = getattr(error, "problem", None) or "it cannot be read"
+    if "nesting depth" in reason:  # libyaml's own limit, met while it looks ahead
+        return Problem(_TOO_DEEP, line=line, column=column)
     context = getattr(error, "context", None)
     began = getattr(error, "context_mark", None)
     since = f" {context} that begins on line {began.line + 1}" if context and began is not None else ""

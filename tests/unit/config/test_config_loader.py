@@ -190,6 +190,7 @@ def test_a_dangling_target_shows_beside_other_faults() -> None:
         ("- a", "f:1:1", "'key: value' lines"),
         ("hello", "f:1:1", "'key: value' lines"),
         ("[" * 40, "f:1:33", "deep"),
+        ("[" * 100_000, "f:1:1001", "Nested more than 32 deep"),
         ("server:\n\tport: 1", "f:2:1", "A tab stands here"),
         ("server: {port: 1", "f:2:1", "Not valid YAML"),
         ("a: \x01", "f:1:4", "control character"),

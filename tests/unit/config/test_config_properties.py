@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from laya_desktop.config import units
 from laya_desktop.config.loader import load_text
 from laya_desktop.config.render import check_both_readers, fresh, render
-from laya_desktop.config.schema import NodeConfig
+from laya_desktop.config.schema import ModelConfig, NodeConfig, ServerConfig
+from laya_desktop.errors import ConfigError, LayaError
+from laya_desktop.paths import configs_dir
 from tests.helpers.config_strategies import configs, seconds, sizes
 
 FAST = settings(
@@ -79,6 +81,38 @@ def test_moving_a_route_moves_its_lines_and_changes_none(old: NodeConfig, data: 
     assert sorted(changed.splitlines()) == sorted(text.splitlines())
 
 
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """A real file with pieces cut out, doubled or put in."""
+    text = (configs_dir() / draw(st.sampled_from(["edge-router.yaml", "legacy-short-form.yaml"]))).read_text()
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(text)))
+        end = min(len(text), at + draw(st.integers(0, 12)))
+        piece = draw(
+            st.sampled_from(
+                ["", text[at:end] * 2, "\t", ": ", "- ", "{", "]", "#", "'", "\n", "null", "\x85", "é", "? "]
+            )
+        )
+        text = text[:at] + piece + text[end:]
+    return text
+
+
+@settings(FAST, max_examples=150)
+@given(text=damaged())
+def test_a_damaged_file_is_refused_or_edited_but_never_crashes(text: str) -> None:
+    try:
+        old = load_text(text)
+    except ConfigError:
+        return
+    model = ModelConfig.model_validate({"name": "brand-new", "path": "x"})
+    new = old.with_model(model).model_copy(update={"server": ServerConfig(port=1)})
+    try:
+        changed = render(text, old, new)
+    except LayaError:
+        return
+    assert load_text(changed) == new
+
+
 @FAST
 @given(value=seconds)
 def test_a_duration_reads_back_equal(value: float) -> None:
@@ -106,3 +140,12 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
 def test_what_is_no_size_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="size"):
         units.parse_size(value)
+
+
+@pytest.mark.parametrize("name", ["0o10", "1e3", "on", "12:30:00"])
+def test_text_that_one_library_reads_otherwise_is_found_out(name: str) -> None:
+    config = NodeConfig(models=(ModelConfig.model_validate({"name": name, "path": "x"}),))
+
+    check_both_readers(f'models: [{{name: "{name}", path: x}}]', config)
+    with pytest.raises(LayaError, match="does not read back equal"):
+        check_both_readers(f"models: [{{name: {name}, path: x}}]", config)
