@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
+
 from laya_desktop.config.schema import RouteConfig
 from laya_desktop.node.routing_rules import (
     Condition,
@@ -41,16 +43,13 @@ class Node(Protocol):
         ...
 
 
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """A rule in the index; ``open`` are the conditions that the way to it has not checked."""
 
-    __slots__ = ("needs_model", "open", "rank", "route")
-
-    def __init__(self, rank: int, route: RouteConfig, conditions: tuple[Condition, ...], needs_model: bool) -> None:
-        self.rank = rank
-        self.route = route
-        self.open = conditions
-        self.needs_model = needs_model
+    rank: int
+    route: RouteConfig
+    open: tuple[Condition, ...]
+    needs_model: bool
 
     def find(self, request: Request) -> Entry | None:
         """Itself if its conditions hold."""
