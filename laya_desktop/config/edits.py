@@ -6,16 +6,14 @@ The methods of ``NodeConfig`` are made of these; nothing else calls them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pydantic import BaseModel
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from laya_desktop.config.cross import Fault
 from laya_desktop.config.problems import explain
 from laya_desktop.errors import ConfigError, LayaError, Problem, near
-
-if TYPE_CHECKING:
-    from laya_desktop.config.cross import Fault
-    from laya_desktop.config.schema import NodeConfig, RouteConfig
 
 
 class Named(Protocol):
@@ -27,8 +25,17 @@ class Named(Protocol):
         ...
 
 
+class Targeting(Named, Protocol):
+    """A route."""
+
+    @property
+    def target(self) -> str:
+        """Name of a model or an upstream."""
+        ...
+
+
 Item = TypeVar("Item", bound=Named)
-Config = TypeVar("Config", bound="NodeConfig")
+Config = TypeVar("Config", bound=BaseModel)
 
 FORM = "The configuration"
 """The source named by errors that no file is to blame for."""
@@ -61,7 +68,7 @@ def without(kind: str, items: tuple[Item, ...], name: str) -> tuple[Item, ...]:
     return tuple(item for item in items if item.name != name)
 
 
-def refuse_if_used(kind: str, name: str, routes: Iterable[RouteConfig]) -> None:
+def refuse_if_used(kind: str, name: str, routes: Iterable[Targeting]) -> None:
     """Raise ``LayaError`` that names the routes which point at a model or upstream."""
     users = [f"'{r.name}'" for r in routes if r.target == name]
     if users:
