@@ -62,6 +62,12 @@ def check(path: str | Path) -> ModelFile:
             f"Give the first part: {parts[0]}.",
             code="bad_model_file",
         )
+    if (missing := next((p for p in parts if not p.exists()), None)) is not None:
+        raise EngineLoadError(
+            f"{path} is the first of {len(parts)} parts, and {missing.name} is missing.",
+            "Put all parts into one folder.",
+            code="model_file_missing",
+        )
     return ModelFile(path, tuple(_check_one(p) for p in parts))
 
 

@@ -253,6 +253,10 @@ class WorkerHandle:
         if self._process is not None:
             self._process.kill()
 
+    def _kill_mute(self) -> None:
+        self._broken = self._broken or "closed its connection and went on running"
+        self._kill()
+
     async def _end_now(self) -> None:
         """Kill whatever there is and wait for it, after a start that did not succeed."""
         if self._state == "ended":
@@ -274,7 +278,7 @@ class WorkerHandle:
         if self._process is not None and self._process.returncode is None:
             if broken is not None:
                 self._kill()
-            self._arm(self._kill)
+            self._arm(self._kill_mute)
         else:
             self._finish()
 

@@ -33,6 +33,11 @@ LOG_TAIL_LINES = 50
 WORKER_FLAG = "--laya-worker"
 _MODULE = "laya_desktop.node.engines.worker_main"
 _LINE_LIMIT = 2000
+_SPIN_COUNT = "1000"
+"""How long OpenMP threads spin at a barrier before they sleep. Measured on two cores with SmolLM2, one and eight slots:
+idle machine 82 and 190 tokens/s, the same as with GCC's default of some 300,000; beside one busy program 33 to 53
+tokens/s instead of 2, because the default burns the time slices that the thread it waits for needs. Below some
+hundred the idle machine loses half. A value in the environment wins."""
 _CONNECT_TIMEOUT_S = 30.0
 _IDLE_PRIORITY_CLASS, _CREATE_NO_WINDOW = 0x40, 0x08000000  # Windows only; typeshed hides the names elsewhere
 _CREATION_FLAGS = _IDLE_PRIORITY_CLASS | _CREATE_NO_WINDOW if sys.platform == "win32" else 0
@@ -59,6 +64,7 @@ def worker_environment(threads: int) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8:replace",
     }
+    env.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)
     root = str(Path(laya_desktop.__file__).resolve().parents[1])
     if not getattr(sys, "frozen", False) and root not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH"))))
