@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from laya_desktop.state.enums import Phase, Priority
@@ -41,6 +42,8 @@ class RequestRecord:
     status: int | None = None
     error: str | None = None
     finish_reason: str | None = None
+    cancel: Callable[[str], None] | None = None
+    """Set by the server for requests that no model's queue knows (those sent to an upstream); takes the reason."""
 
     @property
     def queue_s(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,18 +14,33 @@ from typing import Any
 from laya_desktop.node.server.listener import Listener
 
 LIMIT_S = 10.0
+LOOPS: tuple[Any, ...] = (asyncio.new_event_loop,)
+if sys.platform != "win32":
+    import uvloop
+
+    LOOPS = (*LOOPS, uvloop.new_event_loop)
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a fresh loop; it fails when a task of it is left behind."""
+    """Run an async test on the loop that the node runs on; it fails when a task of it is left behind."""
+    return _on(test, LOOPS[-1:])
 
+
+def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """The same on asyncio's own loop as well: the two differ in flow control and in how connections end."""
+    return _on(test, LOOPS)
+
+
+def _on(test: Callable[..., Coroutine[Any, Any, None]], loops: tuple[Any, ...]) -> Callable[..., None]:
     @wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         async def bounded() -> None:
             await asyncio.wait_for(test(*args, **kwargs), 30)
             await wait_for(lambda: len(asyncio.all_tasks()) == 1)
 
-        asyncio.run(bounded())
+        for loop_factory in loops:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(bounded())
 
     return run
 

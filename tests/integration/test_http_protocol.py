@@ -13,7 +13,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.node.server.listener import Listener
 from laya_desktop.state.enums import Phase
 from tests.helpers.fake_gateway import FakeGateway
-from tests.helpers.raw_http import RawClient, on_loop, serving, wait_for
+from tests.helpers.raw_http import RawClient, on_both_loops, serving, wait_for
 
 MODEL = {"name": "m", "path": "/m.gguf", "engine": "fake"}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -27,7 +27,7 @@ def gateway(**server: object) -> FakeGateway:
 # -- answers
 
 
-@on_loop
+@on_both_loops
 async def test_health_is_answered_and_the_connection_kept() -> None:
     async with serving(gateway()) as (listener, port), RawClient(port) as client:
         ids = set()
@@ -40,7 +40,7 @@ async def test_health_is_answered_and_the_connection_kept() -> None:
         assert (listener.connections, listener.requests_total) == (1, 4)
 
 
-@on_loop
+@on_both_loops
 async def test_health_counts_as_routed_under_no_route() -> None:
     node = gateway()
     async with serving(node) as (_, port), RawClient(port) as client:
@@ -50,7 +50,7 @@ async def test_health_counts_as_routed_under_no_route() -> None:
     assert node.metrics.responses["2xx"] == 3
 
 
-@on_loop
+@on_both_loops
 async def test_head_has_the_length_and_no_body() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         got = await client.ask("HEAD", "/health")
@@ -60,7 +60,7 @@ async def test_head_has_the_length_and_no_body() -> None:
         assert (await client.ask("GET", "/health")).body == b'{"status":"ok"}'
 
 
-@on_loop
+@on_both_loops
 async def test_a_sane_request_id_is_echoed_and_another_replaced() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         assert (await client.ask("GET", "/health", X_Request_Id="abc-1")).headers["x-request-id"] == "abc-1"
@@ -68,7 +68,7 @@ async def test_a_sane_request_id_is_echoed_and_another_replaced() -> None:
         assert (await client.ask("GET", "/health", X_Request_Id="x" * 200)).headers["x-request-id"] != "x" * 200
 
 
-@on_loop
+@on_both_loops
 async def test_pipelined_requests_are_answered_in_order() -> None:
     node = gateway()
     node.script.start_gate = asyncio.Event()
@@ -83,7 +83,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         assert [g.status for g in got] == [200, 200, 404]
 
 
-@on_loop
+@on_both_loops
 async def test_many_pipelined_requests_pause_reading_and_are_all_answered() -> None:
     node = gateway()
     node.script.start_gate = asyncio.Event()
@@ -98,7 +98,7 @@ async def test_many_pipelined_requests_pause_reading_and_are_all_answered() -> N
         assert [(await client.response()).headers["x-request-id"] for _ in range(200)] == [f"n{i}" for i in range(200)]
 
 
-@on_loop
+@on_both_loops
 async def test_connection_close_closes_after_the_answer() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         got = await client.ask("GET", "/health", Connection="close")
@@ -106,7 +106,7 @@ async def test_connection_close_closes_after_the_answer() -> None:
         assert await client.rest() == b""
 
 
-@on_loop
+@on_both_loops
 async def test_http_1_0_closes_unless_it_asks_to_be_kept() -> None:
     async with serving(gateway()) as (_, port):
         async with RawClient(port) as client:
@@ -118,7 +118,7 @@ async def test_http_1_0_closes_unless_it_asks_to_be_kept() -> None:
                 assert (await client.response()).headers["connection"] == "keep-alive"
 
 
-@on_loop
+@on_both_loops
 async def test_http_1_0_streams_until_the_close() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true}'
@@ -128,7 +128,7 @@ async def test_http_1_0_streams_until_the_close() -> None:
         assert got.events[-1] == "[DONE]"
 
 
-@on_loop
+@on_both_loops
 async def test_a_request_may_arrive_byte_by_byte() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         for byte in f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Request-Id: slow\r\n\r\n".encode():
@@ -138,7 +138,7 @@ async def test_a_request_may_arrive_byte_by_byte() -> None:
         assert (await client.response()).headers["x-request-id"] == "slow"
 
 
-@on_loop
+@on_both_loops
 async def test_a_chunked_body_is_joined_and_its_trailers_ignored() -> None:
     node = gateway()
     async with serving(node) as (_, port), RawClient(port) as client:
@@ -151,7 +151,7 @@ async def test_a_chunked_body_is_joined_and_its_trailers_ignored() -> None:
         assert (await client.ask("GET", "/health")).status == 200
 
 
-@on_loop
+@on_both_loops
 async def test_an_offer_to_upgrade_is_declined_and_its_body_served() -> None:
     node = gateway()
     async with serving(node) as (_, port), RawClient(port) as client:
@@ -163,7 +163,7 @@ async def test_an_offer_to_upgrade_is_declined_and_its_body_served() -> None:
         assert (await client.ask("GET", "/health")).status == 200
 
 
-@on_loop
+@on_both_loops
 async def test_a_body_that_is_awaited_is_asked_for() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         body = b'{"model":"m","prompt":"hi"}'
@@ -173,7 +173,7 @@ async def test_a_body_that_is_awaited_is_asked_for() -> None:
         assert (await client.response()).status == 200
 
 
-@on_loop
+@on_both_loops
 async def test_a_body_is_not_asked_for_where_the_head_is_refused() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         got = await client.ask("POST", "/nothing", Expect="100-continue", Content_Length="5")
@@ -181,28 +181,28 @@ async def test_a_body_is_not_asked_for_where_the_head_is_refused() -> None:
         assert await client.rest() == b""
 
 
-@on_loop
+@on_both_loops
 async def test_an_unknown_expectation_is_417() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         assert (await client.ask("POST", "/v1/completions", {"model": "m"}, Expect="200-ok")).status == 417
 
 
-@on_loop
+@on_both_loops
 async def test_a_small_body_of_a_refused_request_is_read_and_the_connection_kept() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         assert (await client.ask("POST", "/nothing", {"a": 1})).status == 404
         assert (await client.ask("GET", "/health")).status == 200
 
 
-@on_loop
+@on_both_loops
 @pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "CONNECT"])
 async def test_methods_that_nobody_needs_are_refused(method: str) -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         client.send(f"{method} /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert (await client.response()).status == 405
+        assert (await client.response()).status == 501
 
 
-@on_loop
+@on_both_loops
 async def test_a_wrong_method_names_the_right_ones() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         got = await client.ask("DELETE", "/health")
@@ -214,7 +214,7 @@ async def test_a_wrong_method_names_the_right_ones() -> None:
 # -- limits
 
 
-@on_loop
+@on_both_loops
 async def test_a_large_head_is_431() -> None:
     async with serving(gateway()) as (_, port):
         for filler in ("X-A: " + "a" * 17_000 + "\r\n", "X-A: b\r\n" * 3_000):
@@ -224,7 +224,7 @@ async def test_a_large_head_is_431() -> None:
                 assert await client.rest() == b""
 
 
-@on_loop
+@on_both_loops
 async def test_a_head_without_end_is_431() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         client.send("GET /health HTTP/1.1\r\nX-A: ")
@@ -234,7 +234,7 @@ async def test_a_head_without_end_is_431() -> None:
         assert (await client.response()).status == 431
 
 
-@on_loop
+@on_both_loops
 @pytest.mark.parametrize("framing", ["Content-Length: 5000", "Transfer-Encoding: chunked"])
 async def test_a_large_body_is_413(framing: str) -> None:
     async with serving(gateway(max_body="1KiB")) as (_, port), RawClient(port) as client:
@@ -245,7 +245,7 @@ async def test_a_large_body_is_413(framing: str) -> None:
         assert (got.status, got.error["code"]) == (413, "body_too_large")
 
 
-@on_loop
+@on_both_loops
 async def test_a_refused_upload_is_answered_although_it_is_still_being_sent() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         client.request("POST", "/nothing", Content_Length="20000000")
@@ -256,7 +256,7 @@ async def test_a_refused_upload_is_answered_although_it_is_still_being_sent() ->
         assert (got.status, got.headers["connection"]) == (404, "close")
 
 
-@on_loop
+@on_both_loops
 async def test_a_body_of_framing_only_is_refused() -> None:
     async with serving(gateway()) as (_, port), RawClient(port) as client:
         client.request("POST", "/v1/completions", Transfer_Encoding="chunked")
@@ -267,7 +267,7 @@ async def test_a_body_of_framing_only_is_refused() -> None:
         assert (await client.response()).status == 400
 
 
-@on_loop
+@on_both_loops
 async def test_one_connection_too_many_is_503_and_the_others_go_on() -> None:
     async with serving(gateway(max_connections=2)) as (listener, port):
         async with RawClient(port) as one, RawClient(port) as two:
@@ -285,7 +285,7 @@ async def test_one_connection_too_many_is_503_and_the_others_go_on() -> None:
             assert (await four.ask("GET", "/health")).status == 200
 
 
-@on_loop
+@on_both_loops
 async def test_bodies_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laya_desktop.node.server.hub.MIN_BODY_BUDGET", 0)
     monkeypatch.setattr("laya_desktop.node.server.hub.BODIES_IN_FLIGHT", 1)
@@ -304,7 +304,7 @@ async def test_bodies_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 # -- deadlines
 
 
-@on_loop
+@on_both_loops
 async def test_a_slow_head_is_408() -> None:
     async with serving(gateway(head_timeout="100ms")) as (_, port), RawClient(port) as client:
         client.send("GET /health HTTP/1.1\r\nHost: ")
@@ -313,7 +313,7 @@ async def test_a_slow_head_is_408() -> None:
         assert await client.rest() == b""
 
 
-@on_loop
+@on_both_loops
 async def test_a_trickle_does_not_extend_the_head_deadline() -> None:
     async with serving(gateway(head_timeout="150ms")) as (_, port), RawClient(port) as client:
 
@@ -328,7 +328,7 @@ async def test_a_trickle_does_not_extend_the_head_deadline() -> None:
         feeding.cancel()
 
 
-@on_loop
+@on_both_loops
 async def test_a_slow_body_is_408() -> None:
     async with serving(gateway(body_timeout="100ms")) as (_, port), RawClient(port) as client:
         client.request("POST", "/v1/completions", Content_Length="100")
@@ -336,7 +336,7 @@ async def test_a_slow_body_is_408() -> None:
         assert (await client.response()).status == 408
 
 
-@on_loop
+@on_both_loops
 async def test_idle_connections_are_closed_without_a_word() -> None:
     async with serving(gateway(idle_timeout="100ms", head_timeout="100ms")) as (listener, port):
         async with RawClient(port) as fresh, RawClient(port) as used:
@@ -346,7 +346,7 @@ async def test_idle_connections_are_closed_without_a_word() -> None:
         assert listener.connections == 0
 
 
-@on_loop
+@on_both_loops
 async def test_waiting_for_an_answer_is_not_idling() -> None:
     node = gateway(idle_timeout="50ms", head_timeout="50ms", body_timeout="50ms")
     node.script.start_gate = asyncio.Event()
@@ -360,7 +360,7 @@ async def test_waiting_for_an_answer_is_not_idling() -> None:
 # -- clients that leave or do not read
 
 
-@on_loop
+@on_both_loops
 async def test_a_client_that_leaves_a_stream_cancels_it() -> None:
     node = gateway()
     node.script.text_gate = asyncio.Event()
@@ -375,7 +375,7 @@ async def test_a_client_that_leaves_a_stream_cancels_it() -> None:
         assert node.generations[0].sent == 1
 
 
-@on_loop
+@on_both_loops
 async def test_a_client_that_leaves_the_queue_never_runs() -> None:
     node = gateway()
     node.script.start_gate = asyncio.Event()
@@ -389,7 +389,7 @@ async def test_a_client_that_leaves_the_queue_never_runs() -> None:
         assert node.generations[0].sent == 0
 
 
-@on_loop
+@on_both_loops
 async def test_a_reset_is_seen_as_well() -> None:
     node = gateway()
     node.script.start_gate = asyncio.Event()
@@ -400,7 +400,7 @@ async def test_a_reset_is_seen_as_well() -> None:
         await wait_for(lambda: node.generations[0].cancelled is not None)
 
 
-@on_loop
+@on_both_loops
 async def test_requests_behind_a_left_one_are_dropped() -> None:
     node = gateway()
     node.script.start_gate = asyncio.Event()
@@ -421,7 +421,7 @@ def _narrow_socket(port: int) -> socket.socket:
     return sock
 
 
-@on_loop
+@on_both_loops
 async def test_a_reader_that_stalls_holds_the_writer_back_and_is_cut() -> None:
     node = gateway(body_timeout="300ms")
     node.script.texts = ("x" * 100_000,) * 1000
@@ -440,7 +440,7 @@ async def test_a_reader_that_stalls_holds_the_writer_back_and_is_cut() -> None:
             await wait_for(lambda: listener.connections == 0)
 
 
-@on_loop
+@on_both_loops
 async def test_a_reader_that_is_slow_gets_everything() -> None:
     node = gateway()
     node.script.texts = tuple(f"{i}-" + "x" * 50_000 for i in range(100))
@@ -452,7 +452,7 @@ async def test_a_reader_that_is_slow_gets_everything() -> None:
         assert texts == list(node.script.texts)
 
 
-@on_loop
+@on_both_loops
 async def test_a_client_that_sends_and_never_reads_is_not_read_for_ever() -> None:
     node = gateway(body_timeout="200ms")
     async with serving(node) as (listener, port):
@@ -472,7 +472,7 @@ async def test_a_client_that_sends_and_never_reads_is_not_read_for_ever() -> Non
 # -- the listener's life
 
 
-@on_loop
+@on_both_loops
 async def test_a_taken_port_is_named_with_a_free_one() -> None:
     async with serving(gateway()) as (_, port):
         other = Listener()
@@ -485,7 +485,7 @@ async def test_a_taken_port_is_named_with_a_free_one() -> None:
         await other.stop(0)
 
 
-@on_loop
+@on_both_loops
 async def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(LayaError, match="Cannot listen on"):
         await Listener().start(gateway(api_keys=["secret-key-12345"]), "192.0.2.7", 0)
@@ -493,20 +493,20 @@ async def test_an_address_of_another_machine_is_refused() -> None:
         await Listener().start(gateway(), "no-such-host.invalid", 0)
 
 
-@on_loop
+@on_both_loops
 async def test_the_network_is_not_opened_without_a_key() -> None:
     with pytest.raises(LayaError, match="no API key") as caught:
         await Listener().start(gateway(), "0.0.0.0", 0)
     assert caught.value.code == "key_required"
 
 
-@on_loop
+@on_both_loops
 async def test_localhost_is_one_port_for_all_its_addresses() -> None:
     async with serving(gateway(), host="localhost") as (_, port), RawClient(port) as client:
         assert (await client.ask("GET", "/health")).status == 200
 
 
-@on_loop
+@on_both_loops
 async def test_stopping_lets_an_answer_finish_and_closes_idle_connections() -> None:
     node = gateway()
     node.script.text_gate = asyncio.Event()
@@ -525,7 +525,7 @@ async def test_stopping_lets_an_answer_finish_and_closes_idle_connections() -> N
     assert node.records[0].phase is Phase.DONE
 
 
-@on_loop
+@on_both_loops
 async def test_stopping_cuts_what_outlives_the_grace_and_says_so() -> None:
     node = gateway()
     node.script.text_gate = asyncio.Event()
@@ -542,7 +542,33 @@ async def test_stopping_cuts_what_outlives_the_grace_and_says_so() -> None:
     assert node.records[0].phase is Phase.CANCELLED
 
 
-@on_loop
+@on_both_loops
+async def test_stopping_answers_who_still_waits_with_503() -> None:
+    node = gateway()
+    node.script.start_gate = asyncio.Event()
+    listener = Listener()
+    port = await listener.start(node, "127.0.0.1", 0)
+    async with RawClient(port) as client:
+        client.request("POST", "/v1/chat/completions", CHAT)
+        await wait_for(lambda: len(node.generations) == 1)
+        await listener.stop(0.05)
+        got = await client.response()
+    assert (got.status, got.error["code"], got.headers["retry-after"]) == (503, "draining", "5")
+    assert node.generations[0].cancelled == "the node is stopping"
+
+
+@on_both_loops
+async def test_a_port_can_be_used_again_at_once() -> None:
+    port = 0
+    for _ in range(3):
+        listener = Listener()
+        port = await listener.start(gateway(), "127.0.0.1", port)
+        async with RawClient(port) as client:
+            assert (await client.ask("GET", "/health")).status == 200
+            await listener.stop(0.2)
+
+
+@on_both_loops
 async def test_a_new_connection_is_refused_after_the_stop() -> None:
     listener = Listener()
     port = await listener.start(gateway(), "127.0.0.1", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -98,6 +98,36 @@ async def test_a_client_that_leaves_before_the_answer_stops_the_upstream_as_well
         raw.writer.close()
         await wait_for(lambda: behind.generations[0].cancelled is not None)
         await wait_for(lambda: node.records[0].phase is Phase.CANCELLED)
+
+
+@on_loop
+async def test_a_forwarded_request_is_cancelled_through_its_record() -> None:
+    behind = back()
+    behind.script.start_gate = asyncio.Event()
+    async with serving(behind) as (_, port), front_of(port) as (node, raw):
+        raw.request("POST", "/far", {"model": "m", "messages": HI})
+        await wait_for(lambda: len(behind.generations) == 1)
+        cancel = node.records[0].cancel
+        assert cancel is not None
+        cancel("cancelled by the user")
+        got = await raw.response()
+        assert (got.status, got.error["code"]) == (499, "cancelled")
+        await wait_for(lambda: behind.generations[0].cancelled is not None)
+        assert node.records[0].phase is Phase.CANCELLED
+
+
+@on_loop
+async def test_stopping_says_so_to_who_waits_for_an_upstream() -> None:
+    behind = back()
+    behind.script.start_gate = asyncio.Event()
+    async with serving(behind) as (_, port):
+        async with AsyncExitStack() as clients:
+            async with front_of(port) as (_, raw):
+                waiting = await clients.enter_async_context(RawClient(raw.port))
+                waiting.request("POST", "/far", {"model": "m", "messages": HI})
+                await wait_for(lambda: len(behind.generations) == 1)
+            got = await waiting.response()
+    assert (got.status, got.error["code"]) == (503, "draining")
 
 
 @on_loop

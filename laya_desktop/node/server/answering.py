@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.base import Delta, Finished, Started
 from laya_desktop.node.server.completions import Outcome, sse
-from laya_desktop.node.server.exchange import CLIENT_GONE, ClientGoneError
+from laya_desktop.node.server.exchange import ClientGoneError
+from laya_desktop.node.server.faults import CLIENT_GONE, STOPPING, cancelled, stopping
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class Answer:
         except LayaError as error:
             self._fail(error)
         except asyncio.CancelledError:
-            self._generation.cancel("the node is stopping")
-            record.finish(Phase.CANCELLED, status=CLIENT_GONE, error="The node stopped.")
-            exchange.cut()
+            self._left = STOPPING
+            self._generation.cancel(STOPPING)
+            self._fail(stopping())
             raise
         except Exception as error:
             log.exception("An answer failed: request %s", record.request_id)
@@ -107,11 +108,7 @@ class Answer:
         if finished is None or finished.finish_reason == "cancelled":
             if self._exchange.gone:
                 raise ClientGoneError
-            raise LayaError(
-                f"The request was cancelled{f': {self._left}' if self._left else ''}.",
-                code="cancelled",
-                status=CLIENT_GONE,
-            )
+            raise cancelled(self._left)
         if self._record.finish_reason is None:
             self._record.finish_reason = finished.finish_reason
         return Outcome.of(finished, self._record)
@@ -121,7 +118,9 @@ class Answer:
         if exchange.gone:
             self._close_as_left()
             return
-        phase = Phase.CANCELLED if error.code == "cancelled" else Phase.FAILED
+        if self._left == STOPPING:
+            error = stopping()
+        phase = Phase.CANCELLED if error.code in ("cancelled", "draining") else Phase.FAILED
         record.finish(phase, status=error.status, error=str(error))
         if exchange.status is None:
             exchange.fail(error)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.routing import normalise_path
+from laya_desktop.node.server import wire
 from laya_desktop.node.server.admin_api import AdminApi
 from laya_desktop.node.server.faults import MethodNotAllowedError, invalid
 from laya_desktop.node.server.metrics_text import CONTENT_TYPE, render
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _HEALTH_BODY = b'{"status":"ok"}'
 _HEALTH = (
     b"HTTP/1.1 200 OK\r\n%%bContent-Type: application/json\r\nContent-Length: %d\r\n"
-    b"X-Request-Id: %%b\r\nX-Laya-Routing-Us: %%.1f\r\n\r\n%b" % (len(_HEALTH_BODY), _HEALTH_BODY)
+    b"X-Request-Id: %%b%%08x\r\nX-Laya-Routing-Us: %%.1f\r\n\r\n%b" % (len(_HEALTH_BODY), _HEALTH_BODY)
 )
 _READING = ("GET", "HEAD")
 
@@ -38,6 +39,7 @@ class App:
         self._hub = hub
         self._bound_host = bound_host
         self._loopback = loopback
+        wire.warm_up()
         self._api = OpenAiApi(gateway)
         self._admin = AdminApi(gateway)
         self._settings = gateway.config.server
@@ -86,7 +88,7 @@ class App:
             return None
         us = (perf_counter_ns() - read_ns) / 1000
         self._gateway.metrics.record_routing(None, us)
-        return _HEALTH % (self._hub.date_bytes, self._hub.new_id().encode(), us)
+        return _HEALTH % (self._hub.date_bytes, self._hub.id_prefix, next(self._hub.ids), us)
 
     def _health(self, exchange: Exchange) -> None:
         exchange.routed(self._gateway.metrics, None)

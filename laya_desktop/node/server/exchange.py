@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from laya_desktop.node.server.faults import MethodNotAllowedError
+from laya_desktop.node.server.faults import CLIENT_GONE, MethodNotAllowedError
 
 if TYPE_CHECKING:
     from laya_desktop.errors import LayaError
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from laya_desktop.node.server.protocol import HttpConnection
 
 JSON = "application/json"
-CLIENT_GONE = 499
-"""Status of requests whose client left or whose answer was cancelled (nginx's convention); 4xx is not retried."""
-
 _REASONS = {s.value: s.phrase for s in HTTPStatus} | {CLIENT_GONE: "Client Closed Request"}
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _VISIBLE = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) != "%")

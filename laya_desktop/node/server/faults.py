@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+CLIENT_GONE = 499
+"""Status of requests whose client left or whose answer was cancelled (nginx's convention); 4xx is not retried."""
+
+
 class MethodNotAllowedError(LayaError):
     """405; the answer's ``Allow`` header names the methods that work."""
 
@@ -21,6 +25,27 @@ class MethodNotAllowedError(LayaError):
             code="method_not_allowed",
             status=405,
         )
+
+
+STOPPING = "the node is stopping"
+"""The reason that ``Exchange.on_gone`` gets when the listener's grace is over."""
+
+
+def stopping() -> LayaError:
+    """503: the answer was cut because the node stops."""
+    return LayaError(
+        f"The answer was cut: {STOPPING}.",
+        hint="Send the request again once it runs.",
+        code="draining",
+        status=503,
+        retry_after_s=5.0,
+    )
+
+
+def cancelled(reason: str | None) -> LayaError:
+    """499: somebody stopped the request on purpose; clients do not retry it."""
+    why = f": {reason}" if reason else ""
+    return LayaError(f"The request was cancelled{why}.", code="cancelled", status=CLIENT_GONE)
 
 
 def invalid(

@@ -72,8 +72,8 @@ def check_head(version: str, method: str | None, headers: dict[str, str], repeat
     if method is None:
         return bad_request(
             "This method is not supported.",
-            status=405,
-            code="method_not_allowed",
+            status=501,
+            code="method_not_supported",
             hint=f"Use one of {', '.join(METHODS.values())}.",
         )
     return None

@@ -51,8 +51,8 @@ class Hub:
         """Whole requests, byte for byte, whose answer the application can repeat without parsing them again."""
         self.date_line = ""
         self.date_bytes = b""
-        self._ids = count(1)
-        self._id_prefix = token_hex(6)
+        self.ids = count(1)
+        self.id_prefix = token_hex(6).encode()
         self._timer: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
         self._refresh_date()
@@ -69,7 +69,7 @@ class Hub:
 
     def new_id(self) -> str:
         """A request id that no other request of this listener has."""
-        return f"{self._id_prefix}{next(self._ids):08x}"
+        return f"{self.id_prefix.decode()}{next(self.ids):08x}"
 
     def remember(self, request: bytes) -> None:
         """Let a request be answered by its bytes from now on; only a few short ones are kept."""
@@ -115,11 +115,13 @@ class Hub:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._sweep)
 
     def _sweep(self) -> None:
-        self._refresh_date()
-        now_ns, limits = time.perf_counter_ns(), self.limits
-        for connection in tuple(self.connections):
-            connection.check_deadlines(now_ns, limits)
-        self._arm()
+        try:
+            self._refresh_date()
+            now_ns, limits = time.perf_counter_ns(), self.limits
+            for connection in tuple(self.connections):
+                connection.check_deadlines(now_ns, limits)
+        finally:
+            self._arm()
 
     def _refresh_date(self) -> None:
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"

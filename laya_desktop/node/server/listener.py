@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.server.app import App
+from laya_desktop.node.server.faults import STOPPING
 from laya_desktop.node.server.hub import Hub
 from laya_desktop.node.server.protocol import HttpConnection
 from laya_desktop.node.server.security import is_loopback, require_key_beyond_loopback
@@ -72,9 +73,9 @@ class Listener:
     async def stop(self, grace_s: float) -> None:
         """Stop accepting; answers under way get ``grace_s`` seconds, then they are cut. Idempotent."""
         hub = self._hub
-        for server in self._servers:
+        servers, self._servers = self._servers, []
+        for server in servers:
             server.close()
-        self._servers.clear()
         if hub is None:
             return
         hub.draining = True
@@ -82,12 +83,14 @@ class Listener:
             connection.drain()
         if not await hub.wait_empty(grace_s):
             for connection in tuple(hub.connections):
-                connection.cancel("the node is stopping")
+                connection.cancel(STOPPING)
             if not await hub.wait_empty(CUT_S):
                 for connection in tuple(hub.connections):
                     connection.transport.abort()
                 await hub.wait_empty(CUT_S)
         hub.close()
+        for server in servers:
+            await server.wait_closed()
 
 
 class _Settings:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Plan = Callable[["Exchange"], None]
 
 DEFAULT_TIMEOUT_S = float(RouteConfig.model_fields["timeout"].default)
+ROUTES_NAMED = 20
 STARTED_UNIX_S = int(time.time())
 
 
@@ -249,6 +250,8 @@ class OpenAiApi:
 
     def _unknown_path(self, path: str) -> LayaError:
         routes = [_shown(r) for r in self._gateway.config.routes if r.enabled]
+        if len(routes) > ROUTES_NAMED:
+            routes[ROUTES_NAMED:] = [f"and {len(routes) - ROUTES_NAMED} more routes"]
         known = ", ".join(
             ["/health", "/metrics", "/v1/models", "/v1/chat/completions", "/v1/completions", "/admin/…", *routes]
         )

@@ -145,7 +145,7 @@ class HttpConnection(asyncio.Protocol):
         self.hub.body_bytes -= len(exchange.body)
         exchange.body = b""
         if exchange.status is not None:
-            self.hub.count_answer(exchange.status)
+            self._note_answer(exchange, exchange.status)
         if exchange is not self.active:
             return
         self.active = None
@@ -158,6 +158,13 @@ class HttpConnection(asyncio.Protocol):
             self._pump()
         elif self._reader.continue_due:
             self._reader.send_continue()
+
+    def _note_answer(self, exchange: Exchange, status: int) -> None:
+        self.hub.count_answer(status)
+        level = logging.INFO if status >= 500 else logging.DEBUG
+        if log.isEnabledFor(level):
+            path = exchange.target.partition("?")[0]  # a query may hold secrets
+            log.log(level, "%s %s answered %d (request %s)", exchange.method, path, status, exchange.request_id)
 
     def _repeat(self) -> bool:
         """Answer a request that was parsed and checked before, byte for byte; False where it cannot be its turn."""

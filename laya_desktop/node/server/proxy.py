@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.server.completions import sse
-from laya_desktop.node.server.exchange import CLIENT_GONE, ClientGoneError
+from laya_desktop.node.server.exchange import ClientGoneError
+from laya_desktop.node.server.faults import CLIENT_GONE, STOPPING, cancelled, stopping
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Forward:
         self._api_path = api_path
         self._left: str | None = None
         self._task: asyncio.Task[None] | None = None
-        exchange.on_gone = self._on_gone
+        exchange.on_gone = record.cancel = self._on_gone
 
     async def run(self, timeout_s: float, handed: Callable[[], None]) -> None:
         """Forward, and close the record. ``handed`` is called when the request is handed to the upstream's client."""
@@ -52,9 +53,12 @@ class Forward:
                 raise asyncio.CancelledError
             await self._forward(timeout_s, handed)
         except (asyncio.CancelledError, ClientGoneError):
-            reason = self._left or "the node is stopping"
-            self._record.finish(Phase.CANCELLED, status=CLIENT_GONE, error=f"{reason[:1].upper()}{reason[1:]}.")
-            self._exchange.cut()
+            reason = self._left or STOPPING
+            if self._exchange.gone:
+                self._record.finish(Phase.CANCELLED, status=CLIENT_GONE, error=f"{reason[:1].upper()}{reason[1:]}.")
+                self._exchange.cut()
+            else:
+                self._fail(stopping() if reason == STOPPING else cancelled(reason), Phase.CANCELLED)
         except LayaError as error:
             self._fail(error)
         except Exception as error:
@@ -75,6 +79,7 @@ class Forward:
         response = await self._upstream.request(
             exchange.method, self._api_path, headers, bytes(exchange.body), timeout_s=timeout_s
         )
+        exchange.release_body()
         try:
             await self._answer(response)
         finally:
@@ -100,9 +105,9 @@ class Forward:
         phase = Phase.DONE if response.status < 400 else Phase.FAILED
         record.finish(phase, status=response.status)
 
-    def _fail(self, error: LayaError) -> None:
+    def _fail(self, error: LayaError, phase: Phase = Phase.FAILED) -> None:
         exchange = self._exchange
-        self._record.finish(Phase.FAILED, status=error.status, error=str(error))
+        self._record.finish(phase, status=error.status, error=str(error))
         if exchange.status is not None and self._record.stream:
             exchange.send(sse(error.to_wire()))
             exchange.end(close=True)

@@ -17,7 +17,7 @@ def test_a_plain_head_has_no_fault() -> None:
     [
         ("2.0", "GET", {}, None, 505),
         ("0.9", "GET", {}, None, 505),
-        ("1.1", None, {}, None, 405),
+        ("1.1", None, {}, None, 501),
         ("1.1", "GET", {}, "host", 400),
         ("1.1", "POST", {"transfer-encoding": "gzip"}, None, 400),
         ("1.0", "POST", {"transfer-encoding": "chunked"}, None, 400),
