@@ -120,13 +120,12 @@ async def test_a_forwarded_request_is_cancelled_through_its_record() -> None:
 async def test_stopping_says_so_to_who_waits_for_an_upstream() -> None:
     behind = back()
     behind.script.start_gate = asyncio.Event()
-    async with serving(behind) as (_, port):
-        async with AsyncExitStack() as clients:
-            async with front_of(port) as (_, raw):
-                waiting = await clients.enter_async_context(RawClient(raw.port))
-                waiting.request("POST", "/far", {"model": "m", "messages": HI})
-                await wait_for(lambda: len(behind.generations) == 1)
-            got = await waiting.response()
+    async with serving(behind) as (_, port), AsyncExitStack() as clients:
+        async with front_of(port) as (_, raw):
+            waiting = await clients.enter_async_context(RawClient(raw.port))
+            waiting.request("POST", "/far", {"model": "m", "messages": HI})
+            await wait_for(lambda: len(behind.generations) == 1)
+        got = await waiting.response()
     assert (got.status, got.error["code"]) == (503, "draining")
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -21,7 +21,7 @@ from laya_desktop.node.server.faults import CLIENT_GONE, MethodNotAllowedError
 if TYPE_CHECKING:
     from laya_desktop.errors import LayaError
     from laya_desktop.node.metrics import Metrics
-    from laya_desktop.node.server.protocol import HttpConnection
+    from laya_desktop.node.server.hub import Hub
 
 JSON = "application/json"
 _REASONS = {s.value: s.phrase for s in HTTPStatus} | {CLIENT_GONE: "Client Closed Request"}
@@ -31,6 +31,35 @@ _VISIBLE = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) != "%")
 
 class ClientGoneError(Exception):
     """The client left before its answer was complete."""
+
+
+class Carrier(Protocol):
+    """The connection that an exchange came on."""
+
+    hub: Hub
+    write_paused: bool
+
+    @property
+    def peer_address(self) -> str:
+        """The client's address."""
+        ...
+
+    @property
+    def local_address(self) -> str:
+        """This end's address."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send; nothing once the connection is gone."""
+        ...
+
+    async def wait_writable(self) -> None:
+        """Return once the client has caught up or is gone."""
+        ...
+
+    def exchange_ended(self, exchange: Exchange) -> None:
+        """The answer is complete, or never will be."""
+        ...
 
 
 class Exchange:
@@ -76,7 +105,7 @@ class Exchange:
     )
 
     def __init__(
-        self, conn: HttpConnection, method: str, target: str, headers: dict[str, str], *, http10: bool, keep_alive: bool
+        self, conn: Carrier, method: str, target: str, headers: dict[str, str], *, http10: bool, keep_alive: bool
     ) -> None:
         self.conn = conn
         self.method = method

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from laya_desktop.config.schema import ServerConfig
-    from laya_desktop.node.server.protocol import HttpConnection
 
 SWEEP_S = 0.5
 BODIES_IN_FLIGHT = 8
@@ -35,6 +34,26 @@ class HasServerConfig(Protocol):
         ...
 
 
+class Member(Protocol):
+    """A connection, as far as its listener goes."""
+
+    def check_deadlines(self, now_ns: int, limits: ServerConfig) -> None:
+        """End it where its client was too slow."""
+        ...
+
+    def drain(self) -> None:
+        """End it where it owes no answer."""
+        ...
+
+    def cancel(self, reason: str) -> None:
+        """Stop the work on its answer, so that it can say so and end."""
+        ...
+
+    def abort(self) -> None:
+        """End it at once."""
+        ...
+
+
 class Hub:
     """Limits, counters and the sweeper of one listener."""
 
@@ -42,7 +61,7 @@ class Hub:
         self._settings = settings
         self.count_answer = count_answer
         """Called with the status of each answer."""
-        self.connections: set[HttpConnection] = set()
+        self.connections: set[Member] = set()
         self.requests_total = 0
         self.body_bytes = 0
         """Of all bodies in memory."""
@@ -86,12 +105,12 @@ class Hub:
             self._timer.cancel()
             self._timer = None
 
-    def enter(self, connection: HttpConnection) -> bool:
+    def enter(self, connection: Member) -> bool:
         """Count a connection; False when it is one too many."""
         self.connections.add(connection)
         return len(self.connections) <= self.limits.max_connections
 
-    def leave(self, connection: HttpConnection) -> None:
+    def leave(self, connection: Member) -> None:
         """The connection is gone."""
         self.connections.discard(connection)
         if not self.connections and self._empty is not None and not self._empty.done():

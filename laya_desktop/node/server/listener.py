@@ -86,7 +86,7 @@ class Listener:
                 connection.cancel(STOPPING)
             if not await hub.wait_empty(CUT_S):
                 for connection in tuple(hub.connections):
-                    connection.transport.abort()
+                    connection.abort()
                 await hub.wait_empty(CUT_S)
         hub.close()
         for server in servers:

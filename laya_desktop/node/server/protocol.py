@@ -245,6 +245,10 @@ class HttpConnection(asyncio.Protocol):
             self._reader.stop()
             self.transport.close()
 
+    def abort(self) -> None:
+        """Close at once, whatever is under way."""
+        self.transport.abort()
+
     def cancel(self, reason: str) -> None:
         """The listener's grace is over: stop the work, so that it can say so and end."""
         if self.active is not None:

@@ -14,12 +14,11 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.server import framing
-from laya_desktop.node.server.exchange import Exchange
+from laya_desktop.node.server.exchange import Carrier, Exchange
 from laya_desktop.node.server.framing import HEAD_LIMIT_BYTES, bad_request
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ServerConfig
-    from laya_desktop.node.server.protocol import HttpConnection
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +41,19 @@ class HeadSink(Protocol):
         ...
 
 
+class ReadingCarrier(Carrier, Protocol):
+    """The connection that a reader belongs to."""
+
+    @property
+    def busy(self) -> bool:
+        """True while an answer is owed for an earlier request."""
+        ...
+
+    def request_complete(self, exchange: Exchange) -> None:
+        """A whole request, or one that was refused."""
+        ...
+
+
 class _StopParsing(Exception):  # noqa: N818 - never an error, never leaves this module
     """Makes llhttp stop in the middle of its buffer."""
 
@@ -57,7 +69,7 @@ class RequestReader:
         unread: the client may still be sending something that nobody will read.
     """
 
-    def __init__(self, conn: HttpConnection, sink: HeadSink) -> None:
+    def __init__(self, conn: ReadingCarrier, sink: HeadSink) -> None:
         self.stage = IDLE
         self.since_ns = time.perf_counter_ns()
         self.fresh = True
