@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from laya_desktop import logs, paths
+from laya_desktop.config.paths import resolve_path
 from laya_desktop.config.store import ConfigDocument, load_file
 from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.worker import WorkerHandle
@@ -83,7 +84,7 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
     service = NodeService(build)
     handle = logs.setup(
         overrides.log_level or config.log.level,
-        config.log.dir or paths.log_dir(),
+        resolve_path(config.log.dir, document.folder) if config.log.dir else paths.log_dir(),
         keep=config.log.keep,
         max_total_bytes=config.log.max_total,
         console=console,

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
-Announce = Callable[[str, str], None]
-"""Called with a severity (``info``, ``warning``, ``error``) and a sentence for people; from the writer thread."""
+Severity = Literal["info", "warning", "error"]
+Announce = Callable[[Severity, str], None]
+"""Called with a severity and a sentence for people; from the writer thread."""
 
 FileBytes = Callable[[Path], int]
 

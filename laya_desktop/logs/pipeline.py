@@ -11,12 +11,11 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from laya_desktop.logs.files import Announce, LogFiles
+from laya_desktop.logs.files import Announce, LogFiles, Severity
 from laya_desktop.logs.repeats import Repeats
 from laya_desktop.logs.ring import LogRing
 from laya_desktop.logs.text import clean, level_number, level_word, render
@@ -201,7 +200,7 @@ class LogHandle:
             except (OSError, ValueError):  # a closed terminal stays closed
                 self._stream = None
 
-    def announce(self, severity: str, text: str) -> None:
+    def announce(self, severity: Severity, text: str) -> None:
         """Put a sentence about the log itself into the ring, past the queue, so that it cannot be folded or lost."""
         self.ring.append(time.time(), {"warning": "warn"}.get(severity, severity), _LOGGER, text)
 
@@ -241,7 +240,7 @@ def setup(
     problems: list[tuple[str, str]] = []
     handles: list[LogHandle] = []
 
-    def tell(severity: str, text: str) -> None:
+    def tell(severity: Severity, text: str) -> None:
         if not handles:
             problems.append((severity, text))
             return
@@ -259,7 +258,7 @@ def setup(
     return handle
 
 
-def _tell(announce: Callable[[str, str], None] | None, severity: str, text: str) -> None:
+def _tell(announce: Announce | None, severity: Severity, text: str) -> None:
     if announce is not None:
         with suppress(Exception):  # the log must not die of a listener's fault
             announce(severity, text)

@@ -53,6 +53,9 @@ class ConfigKeeper:
     async def export(self, config: NodeConfig, path: Path) -> None:
         """Write a copy and stay with the present file. Raises LayaError."""
         document = self._document
+        if document.path is not None and path.expanduser().resolve() == document.path.resolve():
+            await self.save(config, None, overwrite=False)
+            return
         await self._off_loop(lambda: document.save(config, path, overwrite=True))
 
     async def read(self, path: Path | None) -> ConfigDocument:

@@ -165,7 +165,14 @@ class Node:
 
     def cancel_request(self, request_id: str) -> bool:
         """Cancel a live request; False when it is already over."""
-        return self._pool.cancel(request_id, "cancelled by the user")
+        reason = "cancelled by the user"
+        if self._pool.cancel(request_id, reason):
+            return True
+        record = self._requests.live.get(request_id)
+        if record is None or record.finished_s is not None or record.cancel is None:
+            return False
+        record.cancel(reason)
+        return True
 
     async def subscribe(self) -> AsyncIterator[Event]:
         """Events from now on."""
@@ -193,6 +200,8 @@ class Node:
         """Write the configuration and continue with that file. Raises LayaError."""
         async with self._lock:
             saved = await self._keeper.save(self.config, path, overwrite=overwrite)
+            if self._keeper.document.config != self.config:  # another folder: relative paths became absolute
+                await self._apply(self._keeper.document.config, "save")
         self.emit(ConfigSaved(str(saved)))
         self.request_publish()
         return saved
@@ -253,7 +262,7 @@ class Node:
 
     async def inspect_model(self, path: Path) -> ModelFileInfo:
         """Metadata of a model file, its path as a configuration may write it. Raises LayaError."""
-        named = ModelConfig(name=path.name or "model", path=path)
+        named = ModelConfig(name="model", path=path)
         return await self._parts.tools.inspect(resolve_model_path(named, self._keeper.folder))
 
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:

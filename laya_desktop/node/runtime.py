@@ -162,8 +162,7 @@ class ModelRuntime:
         async with self._lock:
             if self.state is not ModelState.READY:
                 return
-            await self._drain(reload=False, grace_s=grace_s)
-            if self.state is not ModelState.UNLOADING:  # the worker died meanwhile
+            if not await self._drain(reload=False, grace_s=grace_s):
                 return
             await self._stop_handle()
             self._set_gone(ModelState.UNLOADED)
@@ -210,22 +209,23 @@ class ModelRuntime:
             raise
         except Exception as fault:  # a fault of ours must leave the model in a state that can be left
             log.exception("Loading '%s' failed unexpectedly", config.name)
-            error = LayaError(f"Loading '{config.name}' failed: {fault}.", hint="The Logs page has the details.")
-            self._fail(error, handle)
-            raise error from fault
+            wrapped = LayaError(f"Loading '{config.name}' failed: {fault}.", hint="The Logs page has the details.")
+            self._fail(wrapped, handle)
+            raise wrapped from fault
         self.state, self.progress, self._device, self.loaded_config = ModelState.READY, None, device, config
         self._touch()
         self._listener.on_loaded(self)
 
-    async def _drain(self, *, reload: bool, grace_s: float | None = None) -> None:
+    async def _drain(self, *, reload: bool, grace_s: float | None = None) -> bool:
+        """Wait for the running answers. False: the worker died meanwhile."""
         self.state = ModelState.UNLOADING
         self._listener.on_draining(self, reload=reload)
-        if self.idle:
-            return
-        try:
-            await asyncio.wait_for(self._idle.wait(), grace_s)
-        except TimeoutError:
-            log.warning("Unloading '%s' cuts %d running answers", self.name, len(self._running))
+        if self._running:
+            try:
+                await asyncio.wait_for(self._idle.wait(), grace_s)
+            except TimeoutError:
+                log.warning("Unloading '%s' cuts %d running answers", self.name, len(self._running))
+        return self.state is ModelState.UNLOADING
 
     async def _stop_handle(self) -> None:
         if (handle := self.handle) is not None:
