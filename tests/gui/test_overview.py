@@ -49,7 +49,7 @@ def test_cards_say_number_use_and_outlook(page):
     ram, vram, cpu, queue = page.cards
     assert ram.figure.text() == "22.8 GB free"
     assert ram.note.text() == "41.2 of 64 GB"
-    assert ram.text.full_text == "▲ RAM full in about 22 s at this rate"
+    assert ram.text.full_text == "▲ full in about 22 s at this rate"
     assert ram.text.property("tone") == "warn"
     assert vram.caption.full_text == "VRAM · RTX 3090"
     assert vram.figure.text() == "16.6 GB free"

@@ -48,7 +48,7 @@ class FieldRow(QWidget):
         names.setContentsMargins(0, 6 if not key else 0, 0, 0)
         names.addStretch(1)
         left.setLayout(names)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -82,13 +82,23 @@ class EmptyState(QWidget):
 
     clicked = Signal()
 
-    def __init__(self, title: str, text: str = "", button_text: str | None = None, icon: str | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        text: str = "",
+        button_text: str | None = None,
+        icon: str | None = None,
+        *,
+        wrap_px: int = 420,
+    ) -> None:
         super().__init__()
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+        self._wrap_px = wrap_px
         self._icon = icon
         self._mark = QLabel()
         self.title, self.text = label(title, "title"), label(text, "secondary", wrap=True)
-        self.text.setMaximumWidth(420)
-        self.text.setMinimumWidth(min(420, 7 * len(text)))
+        self.text.setMaximumWidth(wrap_px)
+        self.text.setMinimumWidth(min(wrap_px, 7 * len(text)))
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.SPACE_1)
         layout.addStretch(1)
@@ -107,7 +117,7 @@ class EmptyState(QWidget):
         """Say something else."""
         self.title.setText(title)
         self.text.setText(text)
-        self.text.setMinimumWidth(min(420, 7 * len(text)))
+        self.text.setMinimumWidth(min(self._wrap_px, 7 * len(text)))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icon in the new theme's colour."""
@@ -121,21 +131,25 @@ class EmptyState(QWidget):
 
 
 class ElidedLabel(QLabel):
-    """A label that shortens its text with "…" instead of widening its parent; the tooltip has the whole text."""
+    """A label that shortens its text with "…" instead of widening its parent; the tooltip has the whole text.
+
+    Where a shorter wording is given, it is shown instead of a cut text.
+    """
 
     def __init__(self, text: str = "", role: str = "", mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._mode, self._full = mode, ""
+        self._short: str | None = None
         if role:
             self.setProperty("role", role)
         self.set_text(text)
 
-    def set_text(self, text: str) -> None:
-        """Show a text."""
-        if text != self._full:
-            self._full = text
+    def set_text(self, text: str, short: str | None = None) -> None:
+        """Show a text, or the shorter wording where the text does not fit."""
+        if (text, short) != (self._full, self._short):
+            self._full, self._short = text, short
             self._elide()
 
     @property
@@ -155,7 +169,11 @@ class ElidedLabel(QLabel):
         self._elide()
 
     def _elide(self) -> None:
-        shown = self.fontMetrics().elidedText(self._full, self._mode, max(self.width(), 1))
+        metrics, width = self.fontMetrics(), max(self.width(), 1)
+        text = self._full
+        if self._short is not None and metrics.horizontalAdvance(text) > width:
+            text = self._short
+        shown = metrics.elidedText(text, self._mode, width)
         self.setText(shown)
         self.setToolTip(self._full if shown != self._full else "")
 

@@ -55,7 +55,8 @@ class GaugeCard(Card):
         self.figure.setText(gauge.figure)
         self.bar.set_parts(gauge.parts, gauge.limit)
         symbol = theme.level_symbol(gauge.level)
-        self.text.set_text(f"{symbol} {gauge.text}" if symbol else gauge.text)
+        text = f"{symbol} {gauge.text}" if symbol else gauge.text
+        self.text.set_text(text, text.replace(" at this rate", ""))
         set_property(self.text, "tone", theme.level_role(gauge.level))
 
 
@@ -86,10 +87,11 @@ def forecast_of(snapshot: NodeSnapshot, resource: str) -> Forecast | None:
     return max(found, key=lambda f: _RANK[f.level], default=None)
 
 
-def _outlook(forecast: Forecast | None) -> tuple[str, Level]:
+def _outlook(forecast: Forecast | None, name: str) -> tuple[str, Level]:
+    """In words, without the resource's name, which the card has as its caption."""
     if forecast is None or (forecast.slope_per_s is None and not forecast.text):
         return "measuring …", Level.CALM
-    return forecast.text or "steady", forecast.level
+    return forecast.text.removeprefix(f"{name} ") or "steady", forecast.level
 
 
 def short_gpu_name(name: str) -> str:
@@ -103,7 +105,7 @@ def ram(snapshot: NodeSnapshot) -> Gauge:
     """The machine's memory: models first, then everything else."""
     machine = snapshot.machine
     total = machine.ram_total_bytes
-    text, level = _outlook(forecast_of(snapshot, "ram"))
+    text, level = _outlook(forecast_of(snapshot, "ram"), "RAM")
     parts: list[BarPart] = []
     if total and machine.ram_used_bytes is not None:
         models = [(m.name, m.rss_bytes) for m in snapshot.models if m.rss_bytes]
@@ -136,7 +138,7 @@ def vram(snapshot: NodeSnapshot) -> Gauge:
         return Gauge("VRAM", "", "no GPU" if snapshot.machine.gpu_reason else fmt.NONE, (), reason)
     gpu = min(gpus, key=_vram_free)
     total, used = gpu.vram_total_bytes, gpu.vram_used_bytes
-    text, level = _outlook(forecast_of(snapshot, f"vram:{gpu.index}"))
+    text, level = _outlook(forecast_of(snapshot, f"vram:{gpu.index}"), "VRAM")
     limit = vram_limit(snapshot, gpu)
     known = total is not None and used is not None
     return Gauge(

@@ -29,7 +29,7 @@ from laya_desktop.gui.views.status_bar import StatusBar
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import NodeSnapshot
 
-DEFAULT_SIZE, LEAST_SIZE = (1280, 800), (960, 600)
+DEFAULT_SIZE, LEAST_SIZE = (1280, 800), (1000, 620)
 
 
 def window_settings() -> QSettings:

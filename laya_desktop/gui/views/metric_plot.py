@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QPen
-from PySide6.QtWidgets import QStackedLayout, QWidget
+from PySide6.QtGui import QPen, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
 from laya_desktop.gui.views.plot_scale import Scale, next_maximum, time_ticks, value_ticks
-from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle, row
+from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
 _LEFT_PX, _BOTTOM_PX = 34, 23
 _DASH_ON, _DASH_OFF = 5, 3
+_NARROW_PX = 290
 Curve = tuple[Floats, Floats]
 
 pg.setConfigOptions(antialias=True, segmentedLineMode="on")
@@ -69,6 +70,7 @@ class MetricPlot(Card):
 
     def __init__(self, title: str, unit: str, scale: Scale, text: Callable[[float | None], str]) -> None:
         super().__init__(padding=12, spacing=2)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.scale, self._text = scale, text
         self._series: tuple[Series, ...] = ()
         self._drawn: dict[str, Curve] = {}
@@ -77,14 +79,20 @@ class MetricPlot(Card):
         self._window_s = 0.0
         self._hover_s: float | None = None
         self._limit: float | None = None
-        self._unit = ElidedLabel(unit, "secondary")
+        self._unit = ElidedLabel("", "secondary")
+        self._unit.set_text(unit, short="")
         self.legend = PlotLegend()
-        head = row(SectionTitle(title), self._unit, self.legend, spacing=5)
-        head.setStretch(1, 1)
-        self.body.addLayout(head)
+        self._head = QGridLayout()
+        self._head.setHorizontalSpacing(5)
+        self._head.setVerticalSpacing(0)
+        self._head.setColumnStretch(1, 1)
+        for column, item in enumerate((SectionTitle(title), self._unit, self.legend)):
+            self._head.addWidget(item, 0, column)
+        self._narrow = False
+        self.body.addLayout(self._head)
         self.setAccessibleName(f"{title}, {unit}")
         self._make_plot()
-        self._empty = EmptyState("", "")
+        self._empty = EmptyState("", "", wrap_px=220)
         holder = QWidget()
         self._stack = QStackedLayout(holder)
         self._stack.addWidget(self._plot)
@@ -114,7 +122,7 @@ class MetricPlot(Card):
         self._now = pg.InfiniteLine(0.0, angle=90)
         self._hover = pg.InfiniteLine(0.0, angle=90)
         self._limit_line = pg.InfiniteLine(
-            0.0, angle=0, label="limit", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
+            0.0, angle=0, label="limit", labelOpts={"position": 0.02, "anchors": [(0, 0), (0, 0)]}
         )
         self._limit_line.label.setFont(theme.ui_font(theme.FONT_SMALL))
         self._forecast = pg.PlotCurveItem(antialias=False)
@@ -265,6 +273,15 @@ class MetricPlot(Card):
             return
         age_s = float(view.mapSceneToView(position).x())
         self.hovered.emit(min(0.0, max(-self._window_s, age_s)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrow card has its legend under the title."""
+        super().resizeEvent(event)
+        narrow = event.size().width() < _NARROW_PX
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self._head.removeWidget(self.legend)
+            self._head.addWidget(self.legend, *((1, 0, 1, 3) if narrow else (0, 2, 1, 1)))
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer left the card."""

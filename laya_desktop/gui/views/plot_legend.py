@@ -1,7 +1,7 @@
 """The legend of a plot: one dash sample, name and live value a series. Qt main thread; draws what it is given.
 
 One widget that paints itself: its texts change four times a second, and labels in a layout would lay the page out
-again each time. What does not fit is left out from the right, never drawn over the title.
+again each time. Where it does not fit, values go first, then items from the right; it is never drawn over the title.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ class LegendItem:
     @property
     def text(self) -> str:
         """Name and value."""
-        name = self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
-        return f"{name} {self.value}" if self.value else name
+        return f"{self.short} {self.value}" if self.value else self.short
+
+    @property
+    def short(self) -> str:
+        """The name alone, cut where it is long."""
+        return self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
 
 
 class PlotLegend(QWidget):
@@ -57,15 +61,15 @@ class PlotLegend(QWidget):
             self._items = items
             self.setAccessibleName(", ".join(item.text for item in items))
             self.setToolTip("\n".join(item.text for item in items))
-            wanted_px = sum(self._widths()) + _BETWEEN_PX * max(len(items) - 1, 0)
+            wanted_px = sum(self._widths([item.text for item in items])) + _BETWEEN_PX * max(len(items) - 1, 0)
             if not self._wanted_px - 2 * _BETWEEN_PX <= wanted_px <= self._wanted_px:
                 self._wanted_px = wanted_px
                 self.updateGeometry()
             self.update()
 
-    def _widths(self) -> list[int]:
+    def _widths(self, texts: list[str]) -> list[int]:
         metrics = QFontMetrics(self._font)
-        return [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(item.text) for item in self._items]
+        return [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(text) for text in texts]
 
     def sizeHint(self) -> QSize:
         """As wide as the items need, or a little wider than that."""
@@ -80,14 +84,18 @@ class PlotLegend(QWidget):
         painter = QPainter(self)
         painter.setFont(self._font)
         metrics = QFontMetrics(self._font)
-        widths = self._widths()
+        texts = [item.text for item in self._items]
+        widths = self._widths(texts)
+        if sum(widths) + _BETWEEN_PX * (len(widths) - 1) > self.width():
+            texts = [item.short for item in self._items]
+            widths = self._widths(texts)
         shown = len(widths)
         while shown and sum(widths[:shown]) + _BETWEEN_PX * (shown - 1) > self.width():
             shown -= 1
         x = self.width() - sum(widths[:shown]) - _BETWEEN_PX * max(shown - 1, 0)
         middle = self.height() / 2
         baseline = middle + (metrics.ascent() - metrics.descent()) / 2
-        for item, width in zip(self._items[:shown], widths[:shown], strict=True):
+        for item, text, width in zip(self._items[:shown], texts[:shown], widths[:shown], strict=True):
             pen = QPen(theme.color(item.role), 2.0)
             pen.setCapStyle(Qt.PenCapStyle.FlatCap)
             if item.dashed:
@@ -95,5 +103,5 @@ class PlotLegend(QWidget):
             painter.setPen(pen)
             painter.drawLine(QPointF(x, middle), QPointF(x + _SAMPLE_PX, middle))
             painter.setPen(theme.color("secondary"))
-            painter.drawText(QPointF(x + _SAMPLE_PX + _GAP_PX, baseline), item.text)
+            painter.drawText(QPointF(x + _SAMPLE_PX + _GAP_PX, baseline), text)
             x += width + _BETWEEN_PX

@@ -118,8 +118,8 @@ class SettingsPage(QWidget):
                 write=write_percent,
                 read=read_percent,
             ),
-            Field("reserve_ram", FieldRow("Keep free in RAM", ram, key="reserve_ram"), ram, write=format_size),
-            Field("reserve_vram", FieldRow("Keep free in VRAM", vram, key="reserve_vram"), vram, write=format_size),
+            Field("reserve_ram", FieldRow("Leave in RAM", ram, key="reserve_ram"), ram, write=format_size),
+            Field("reserve_vram", FieldRow("Leave in VRAM", vram, key="reserve_vram"), vram, write=format_size),
         )
         return SectionForm("guard", "Guard", fields, self._bridge)
 

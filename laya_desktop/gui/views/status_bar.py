@@ -78,6 +78,7 @@ class StatusBar(QFrame):
             item = self.items[key]
             if item.text() != text:
                 item.setText(text)
+            if item.isHidden() == bool(text):
                 item.setVisible(bool(text))
             set_property(item, "tone", tone)
         path = snapshot.config_status.path
