@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from laya_desktop.node.engines.base import (
 )
 from laya_desktop.node.engines.worker import WorkerHandle
 
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as in a worker; must be set before llama.cpp is loaded
 PATIENCE_S = 60.0
 SLOTS = 2
 MAX_SEQ_LEN = 256

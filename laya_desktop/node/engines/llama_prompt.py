@@ -61,7 +61,7 @@ class Prompts:
     def _given(self, request: Generate, tokens: list[int]) -> list[int] | Refused:
         strange = next((t for t in tokens if not 0 <= t < self._vocab.size), None)
         if strange is None:
-            return tokens
+            return list(tokens)  # the caller's list stays as it is
         last = self._vocab.size - 1
         text = f"The prompt has token {strange}; this model's tokens are 0 to {last}."
         return Refused(request.request_id, text, param="prompt")
