@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
 from laya_desktop.state.enums import ModelState, Phase
 from laya_desktop.state.snapshot import ModelSnapshot
@@ -61,19 +62,21 @@ class CardValues:
 
 
 def card_values(
-    model: ModelConfig, snapshot: NodeSnapshot, config: NodeConfig, info: ModelFileInfo | None = None
+    model: ModelConfig, snapshot: NodeSnapshot, config: NodeConfig, file: ModelFileInfo | LayaError | None = None
 ) -> CardValues:
-    """The card of a configured model. ``info``: its file's metadata where it has been read."""
+    """The card of a configured model. ``file``: its metadata, or what is wrong with it; None: not read yet."""
     live = snapshot.model(model.name) or ModelSnapshot(name=model.name)
     ready = live.state is ModelState.READY
+    info = None if isinstance(file, LayaError) else file
+    fault = str(file) if isinstance(file, LayaError) and live.state is ModelState.UNLOADED else ""
     return CardValues(
         name=model.name,
         meta=" · ".join(_meta(model, live, info)),
         state=live.state,
         pill=pill_text(live),
         tone=_TONES.get(live.state, "watch"),
-        note=live.device_note or "",
-        note_tone="warn" if ready and _fell_back(model, live) else "",
+        note=fault or live.device_note or "",
+        note_tone="warn" if fault or (ready and _fell_back(model, live)) else "",
         error=(live.error or "The load failed and left no reason. The log has the details.")
         if live.state is ModelState.FAILED
         else "",
@@ -115,10 +118,16 @@ def device_text(live: ModelSnapshot) -> str:
 
 
 def short_reason(error: str | None) -> str:
-    """The first clause of an error for the pill, without the model's name in quotes; the card shows all of it."""
+    """The kernel of an error for the pill; the card shows all of it.
+
+    What stands before a colon, unless that only names the model: ``Out of memory: needs …`` → ``out of memory``,
+    ``Cannot load 'x': no such file.`` → ``no such file``.
+    """
     if not error:
         return "no reason given"
-    clause = error.split(". ")[0].split(": ")[-1].rstrip(".")
+    head, _, tail = error.split(". ")[0].rstrip(".").partition(": ")
+    clause = tail if tail and any(mark in head for mark in "'\"“") else head
+    clause = clause[:1].lower() + clause[1:] if clause[1:2].islower() else clause
     return clause if len(clause) <= _PILL_CHARS else f"{clause[: _PILL_CHARS - 1].rstrip()}…"
 
 
@@ -202,3 +211,18 @@ def _queue(live: ModelSnapshot) -> str:
 
 def _fell_back(model: ModelConfig, live: ModelSnapshot) -> bool:
     return model.device.startswith("gpu") and not live.offloaded_layers
+
+
+def delete_question(name: str, snapshot: NodeSnapshot, config: NodeConfig) -> str:
+    """What to ask before a model is deleted; empty where nothing is lost but its entry."""
+    live, users = snapshot.model(name), routes_to(name, config)
+    loaded = live is not None and live.state not in (ModelState.UNLOADED, ModelState.FAILED)
+    if not loaded and not users:
+        return ""
+    parts = [f"Delete “{name}”?"]
+    if loaded:
+        parts.append("It is loaded; its answers end and its memory is freed.")
+    if users:
+        names = users[0] if len(users) == 1 else f"{', '.join(users[:-1])} and {users[-1]}"
+        parts.append(f"With it {'goes' if len(users) == 1 else 'go'} {fmt.counted(len(users), 'route')}: {names}.")
+    return " ".join(parts)

@@ -130,7 +130,6 @@ class PartEditor(QObject, Generic[Fields]):
         self._set(None, None, fields if fresh or kept is None else kept)
         self.dirty = True
         self.shown.emit()
-        self._judge()
 
     def edit(self, fields: Fields, *, hold: bool = False) -> None:
         """Take what was typed. ``hold``: judge it, but act only at ``finish`` (names are typed letter by letter)."""

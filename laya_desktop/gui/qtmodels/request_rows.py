@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 FILTERS = ("all", "live", "failed")
 
+DETAILS = (
+    "Received", "Route", "Priority", "Reply",
+    "Routing", "Queue", "First token", "Duration",
+    "Prompt", "Answer", "Speed", "Finish",
+)  # fmt: skip
+"""Names of the details, in reading order."""
+
 PHASES = {
     Phase.QUEUED: ("◷", "queued", "watch"),
     Phase.PREFILL: ("▸", "prefill", "accent"),
@@ -45,25 +52,40 @@ def clock(unix_s: float) -> str:
 
 
 def details(request: RequestSnapshot) -> list[tuple[str, str]]:
-    """Every timing and count that is known, as (name, value); unknown shows as "–"."""
+    """Every timing and count that is known, as (name, value) for ``DETAILS``; unknown shows as "–"."""
     cached = f" ({fmt.count(request.cached_tokens)} cached)" if request.cached_tokens else ""
-    return [
-        ("Received", clock(request.received_unix_s)),
-        ("Route", f"{request.route or '–'} → {request.target or '–'}"),
-        ("Priority", str(request.priority)),
-        ("Routing", fmt.micros(request.routing_us)),
-        ("Queue", fmt.seconds(request.queue_s)),
-        ("First token", fmt.seconds(request.ttft_s)),
-        ("Duration", fmt.seconds(request.duration_s)),
-        ("Speed", fmt.rate(request.decode_tokens_per_s)),
-        ("Prompt", f"{fmt.count(request.prompt_tokens)} tokens{cached}" if request.prompt_tokens is not None else "–"),
-        (
-            "Answer",
-            f"{fmt.count(request.completion_tokens)} tokens" if request.completion_tokens is not None else "–",
-        ),
-        ("Finish", request.finish_reason or "–"),
-        ("Reply", f"{request.status or '–'}{' · streamed' if request.stream else ''}"),
-    ]
+    reply = [str(request.status)] if request.status is not None else []
+    reply += ["streamed"] if request.stream else []
+    values = (
+        clock(request.received_unix_s),
+        f"{request.route or '–'} → {request.target or '–'}",
+        str(request.priority),
+        ", ".join(reply) or fmt.NONE,
+        fmt.micros(request.routing_us),
+        fmt.seconds(request.queue_s),
+        fmt.seconds(request.ttft_s),
+        fmt.seconds(request.duration_s),
+        _tokens(request.prompt_tokens) + cached,
+        _tokens(request.completion_tokens),
+        fmt.rate(request.decode_tokens_per_s),
+        request.finish_reason or "–",
+    )
+    return list(zip(DETAILS, values, strict=True))
+
+
+def _tokens(number: int | None) -> str:
+    return fmt.NONE if number is None else fmt.counted(number, "token")
+
+
+def empty_words(kind: str, text: str, total: int) -> tuple[str, str]:
+    """Title and text where a filter leaves nothing to show."""
+    if text.strip():
+        return "Nothing matches", f"None of {fmt.counted(total, 'request')} mentions “{text.strip()}”."
+    if kind == "live":
+        return "Nothing is running", "Requests appear here while they wait and while they are answered."
+    if kind == "failed":
+        return "No failed requests", "Requests that end in an error appear here, with the reason."
+    return "No requests yet", "Send one to the address above, or try the Playground."
 
 
 def _is_kind(request: RequestSnapshot, kind: str) -> bool:

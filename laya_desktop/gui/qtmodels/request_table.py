@@ -9,11 +9,9 @@ from PySide6.QtCore import Qt
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.qtmodels.request_rows import PHASES, clock
-from laya_desktop.gui.qtmodels.row_diff import SORT_ROLE, RowTableModel
+from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE, RowTableModel
+from laya_desktop.state.enums import Phase
 from laya_desktop.state.snapshot import RequestSnapshot
-
-TONE_ROLE = SORT_ROLE + 1
-"""The colour role of a cell's text; None for the normal one."""
 
 _Role = Qt.ItemDataRole
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -119,6 +117,6 @@ def _measured(row: RequestSnapshot, column: int) -> str | None:
 def _tone(row: RequestSnapshot, column: int) -> str | None:
     if column == RequestColumn.PHASE:
         return PHASES[row.phase][2]
-    if column == RequestColumn.ERROR or (column == RequestColumn.STATUS and row.status and row.status >= 400):
+    if column in (RequestColumn.ERROR, RequestColumn.STATUS) and row.phase is Phase.FAILED:
         return "critical"
     return "secondary" if column == RequestColumn.TIME else None

@@ -9,7 +9,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyM
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.qtmodels.route_rows import RouteRow
-from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE, SORT_ROLE, Index, RowTableModel
+from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE, Index, RowTableModel
 
 _Role = Qt.ItemDataRole
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -47,8 +47,6 @@ class RouteTableModel(RowTableModel[RouteRow]):
         """One cell; the match column's delegate also reads the whole row."""
         if role == _Role.DisplayRole:
             return _text(row, column)
-        if role == SORT_ROLE:
-            return _sort_value(row, column)
         if role == _Role.TextAlignmentRole and column in _NUMBERS:
             return _RIGHT
         if role == _Role.CheckStateRole and column == RouteColumn.ON:
@@ -84,12 +82,11 @@ class RouteTableModel(RowTableModel[RouteRow]):
 
 
 class RouteFilterModel(QSortFilterProxyModel):
-    """Rows that mention the filter's words, in file order until a title is clicked."""
+    """Rows that mention the filter's words, in file order, which is the order of the rules."""
 
     def __init__(self, source: RouteTableModel) -> None:
         super().__init__(source)
         self._text = ""
-        self.setSortRole(SORT_ROLE)
         self.setSourceModel(source)
 
     def set_text(self, text: str) -> None:
@@ -118,16 +115,6 @@ def _text(row: RouteRow, column: int) -> str | None:
         case RouteColumn.P99:
             return fmt.micros(row.p99_us)
     return None
-
-
-def _sort_value(row: RouteRow, column: int) -> Any:
-    if column == RouteColumn.ON:
-        return row.enabled
-    if column == RouteColumn.HITS:
-        return row.hits
-    if column == RouteColumn.P99:
-        return row.p99_us if row.p99_us is not None else -1.0
-    return _text(row, column)
 
 
 def _tooltip(row: RouteRow, column: int) -> str | None:

@@ -17,8 +17,8 @@ _ROOT = QModelIndex()
 
 ROW_ROLE = int(Qt.ItemDataRole.UserRole)
 """The whole row value, for delegates and pages."""
-SORT_ROLE = ROW_ROLE + 1
-"""The raw value of a cell, for sorting."""
+TONE_ROLE = ROW_ROLE + 1
+"""The colour role of a cell's text; None for the normal one."""
 
 
 class RowTableModel(QAbstractTableModel, Generic[Row]):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.route_fields import REGEX_COST, RouteFields
 from laya_desktop.gui.views.inputs import Choice, PairsInput, Switch, TextInput, connect_all
 from laya_desktop.gui.views.widgets import FieldRow

@@ -5,7 +5,7 @@ It asks the node; nothing is sent to any model or upstream.
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QWidget
 
 from laya_desktop.gui import theme
@@ -21,9 +21,8 @@ _RESULT_HEIGHT = 92
 class RouteTester(Card):
     """One line of inputs, and the verdict in words below."""
 
-    route_clicked = Signal(str)
-
     def __init__(self, bridge: NodeBridge) -> None:
+        self._shown: RouteExplanation | None = None  # before Qt's constructor: it may send a palette change
         super().__init__(spacing=theme.SPACE_2)
         self._bridge = bridge
         self._revision: int | None = None
@@ -68,6 +67,7 @@ class RouteTester(Card):
         headers, wrong = headers_from_text(self.headers.value())
         set_property(self.headers, "invalid", bool(wrong))
         if wrong:
+            self._shown = None
             self._show(
                 f"“{wrong}” is not a header.", "Write NAME: VALUE, several with a semicolon between.", "critical"
             )
@@ -90,8 +90,17 @@ class RouteTester(Card):
         self._revision = revision
 
     def _on_explained(self, explanation: RouteExplanation, ticket: int) -> None:
-        if ticket != self._asked:
-            return
+        if ticket == self._asked:
+            self._shown = explanation
+            self._render(explanation)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Write the verdict in the new theme's colours."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._shown is not None:
+            self._render(self._shown)
+
+    def _render(self, explanation: RouteExplanation) -> None:
         losers = [f"✕ {c.route}: {c.reason}" for c in explanation.candidates if not c.won]
         below = "     ".join(losers)
         if explanation.winner is None:
@@ -105,6 +114,7 @@ class RouteTester(Card):
         self.losers.setText(below)
 
     def _show(self, verdict: str, below: str, role: str) -> None:
+        """A verdict that names no winner."""
         self.verdict.setText(f'<b style="color:{theme.color(role).name()}">{_plain(verdict)}</b>')
         self.losers.setText(below)
 

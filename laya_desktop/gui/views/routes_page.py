@@ -45,6 +45,7 @@ class RoutesPage(QWidget):
     def __init__(self, bridge: NodeBridge) -> None:
         super().__init__()
         self._bridge = bridge
+        self._updating = False
         self.model = RouteTableModel(self)
         self.proxy = RouteFilterModel(self.model)
         self.history = RouteHistory(bridge, self)
@@ -114,7 +115,7 @@ class RoutesPage(QWidget):
         self.editor.shown.connect(self._on_shown)
         self.editor.judged.connect(self._on_judged)
         self.editor.applied.connect(lambda before, after, name: self.history.record(before, after, f"edit {name}"))
-        self.history.stack.indexChanged.connect(lambda _index: self._show_history())
+        self.history.stack.indexChanged.connect(self._on_history)  # a slot of ours: it ends before the stack does
         for keys, action in (
             (QKeySequence.StandardKey.Undo, self.history.stack.undo),
             (QKeySequence.StandardKey.Redo, self.history.stack.redo),
@@ -156,21 +157,22 @@ class RoutesPage(QWidget):
         config, name = self._bridge.config, self.editor.name
         if config is None or name is None:
             return
-        position = self.table.currentIndex().row()
         self._change(config, config.without_route(name), f"delete {name}")
         self.editor.forget(name)
         self._show_rows(self._bridge.snapshot, self._bridge.config or config)
-        self.table.selectRow(min(position, self.proxy.rowCount() - 1))
 
     def _change(self, before: NodeConfig, after: NodeConfig, text: str) -> None:
         self._bridge.apply_config(after, done=lambda _none: self.history.record(before, after, text))
 
     def _show_rows(self, snapshot: NodeSnapshot, config: NodeConfig) -> None:
+        self._updating = True  # a renamed route is a removed row and a new one: the form leads, not the selection
         self.model.update_rows(route_rows(snapshot, config, self.editor.unfinished))
+        self._updating = False
         self._stack.setCurrentIndex(0 if self.model.rows else 1)
         self.table.fit_columns({int(c): limits for c, limits in _LIMITS.items()})
         if self.editor.fields is None and self.proxy.rowCount():
-            self.table.selectRow(0)
+            current = self.table.currentIndex()
+            self.editor.show((current if current.isValid() else self.proxy.index(0, 0)).data(ROW_ROLE).name)
         self._select(self.editor.name)
 
     def _select(self, name: str | None) -> None:
@@ -179,7 +181,7 @@ class RoutesPage(QWidget):
         if source is None:
             return
         index = self.proxy.mapFromSource(self.model.index(source, RouteColumn.NAME))
-        if index.isValid() and index.row() != self.table.currentIndex().row():
+        if index.isValid() and not self.table.selectionModel().isRowSelected(index.row(), QModelIndex()):
             self.table.selectRow(index.row())
 
     def _unselect(self) -> None:
@@ -187,7 +189,7 @@ class RoutesPage(QWidget):
         self.table.setCurrentIndex(QModelIndex())
 
     def _on_selected(self, selected: QItemSelection, _deselected: QItemSelection) -> None:
-        if indexes := selected.indexes():
+        if not self._updating and (indexes := selected.indexes()):
             self.editor.show(indexes[0].data(ROW_ROLE).name)
 
     def _on_key(self, key: Qt.Key, index: Index) -> bool:
@@ -248,6 +250,9 @@ class RoutesPage(QWidget):
     def _show_tools(self) -> None:
         for tool in (self.copy_button, self.delete_button):
             tool.setEnabled(self.editor.name is not None)
+
+    def _on_history(self, _index: int) -> None:
+        self._show_history()
 
     def _show_history(self) -> None:
         stack = self.history.stack

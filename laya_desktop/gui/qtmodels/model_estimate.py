@@ -1,0 +1,74 @@
+"""What the estimate bar says: parts against what is free, and a verdict in words. Pure; imports no Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laya_desktop.gui import format as fmt
+from laya_desktop.state.enums import Verdict
+
+if TYPE_CHECKING:
+    from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo
+
+_VERDICTS = {
+    Verdict.FITS: ("fits", "calm"),
+    Verdict.TIGHT: ("tight", "warn"),
+    Verdict.WILL_NOT_FIT: ("will not fit", "critical"),
+    Verdict.UNKNOWN: ("unknown", "neutral"),
+}
+_DEVICES = {"cpu": "CPU", "gpu": "GPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateWords:
+    """Texts and shares of the bar. Shares are of the longer of "needed" and "free", 0.0 to 1.0.
+
+    ``limit`` is where free memory ends when more is needed; None: everything fits in.
+    """
+
+    title: str
+    verdict: str
+    tone: str
+    shares: tuple[tuple[str, float], ...] = ()
+    limit: float | None = None
+    caption: str = ""
+    reason: str = ""
+
+
+NO_FILE = EstimateWords("Choose a file to see what it would take", "", "neutral")
+UNKNOWN = EstimateWords("Would take", "unknown", "neutral")
+
+
+def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
+    """An estimate as the bar shows it; what is unknown is left out, never zero."""
+    parts = [
+        ("weights", estimate.weights_bytes),
+        ("KV cache", estimate.kv_cache_bytes),
+        ("compute", estimate.compute_bytes),
+    ]
+    known = [(name, size) for name, size in parts if size is not None]
+    total = estimate.total_bytes if estimate.total_bytes is not None else sum(size for _, size in known)
+    free = estimate.free_bytes
+    device = estimate.device.lower().partition(":")[0]
+    whole = max(total, free or 0)
+    verdict, tone = _VERDICTS[estimate.verdict]
+    sizes = [f"{name} {fmt.size(size)}" for name, size in known]
+    if free is not None:
+        sizes.append(f"{fmt.size(free)} free")
+    return EstimateWords(
+        title=f"Would take on the {_DEVICES[device]}" if device in _DEVICES else "Would take",
+        verdict=verdict,
+        tone=tone,
+        shares=tuple((name, size / whole) for name, size in known) if whole else (),
+        limit=free / whole if free is not None and whole and total > free else None,
+        caption=" · ".join(sizes),
+        reason=estimate.reason if estimate.verdict is not Verdict.FITS else "",
+    )
+
+
+def file_words(info: ModelFileInfo, parameters: str) -> str:
+    """A file's metadata in one line: ``llama 6.7B · Q4_K_M · 4,096 tokens · 4.4 GB``."""
+    kind = " ".join(p for p in (info.architecture, parameters) if p)
+    context = f"trained for {fmt.count(info.context_length)} tokens" if info.context_length else None
+    return " · ".join(p for p in (kind, info.quantisation, fmt.size(info.size_bytes), context) if p)

@@ -1,0 +1,177 @@
+"""The form of one model, with the estimate above it. Qt main thread; fields in, fields out.
+
+What the fields mean is ``model_fields``'s business; the file's metadata and the estimate come from the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from laya_desktop.gui.qtmodels.model_estimate import EstimateWords
+from laya_desktop.gui.qtmodels.model_fields import ModelFields
+from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput, connect_all
+from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, column, label, row, set_property
+
+_DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
+_POLICIES = (("fifo", "first come, first served"), ("priority", "by priority"))
+_ROLES = {"weights": "series_1", "KV cache": "series_3", "compute": "series_4"}
+_HELD = ("name", "path")
+"""Fields that act when they are left: a half-typed name or path is nobody's wish."""
+
+
+class EstimateBar(QWidget):
+    """Weights, KV cache and compute against what is free, and the verdict in words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.title, self.verdict = label(role="secondary"), label(role="secondary")
+        self.bar = HBar(10)
+        self.caption, self.reason = label(role="secondary", wrap=True), label(role="secondary", wrap=True)
+        head = row(self.title, None, self.verdict)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 6)
+        layout.setSpacing(5)
+        layout.addLayout(head)
+        for item in (self.bar, self.caption, self.reason):
+            layout.addWidget(item)
+
+    def set_words(self, words: EstimateWords) -> None:
+        """Show an estimate."""
+        self.title.setText(words.title)
+        self.verdict.setText(words.verdict)
+        set_property(self.verdict, "tone", words.tone)
+        self.bar.set_parts([BarPart(share, _ROLES[name], name) for name, share in words.shares], words.limit)
+        self.caption.setText(words.caption)
+        self.reason.setText(words.reason)
+        set_property(self.reason, "tone", "warn" if words.tone == "warn" else "")
+        self.caption.setVisible(bool(words.caption))
+        self.reason.setVisible(bool(words.reason))
+
+
+class PathInput(QWidget):
+    """A path and the button that opens the file chooser."""
+
+    browse_clicked = Signal()
+
+    def __init__(self, placeholder: str) -> None:
+        super().__init__()
+        self.line = TextInput(placeholder, mono=True)
+        self.edited = self.line.edited
+        self.browse = IconButton("", "folder")
+        self.browse.setFixedWidth(34)
+        self.browse.setProperty("role", "ghost")
+        self.browse.setToolTip("Choose a file")
+        self.browse.setAccessibleName("Choose a file")
+        self.browse.clicked.connect(lambda _checked=False: self.browse_clicked.emit())
+        self.setLayout(row(self.line, self.browse, spacing=4))
+        self.setFocusProxy(self.line)
+
+    def value(self) -> str:
+        """The path as typed."""
+        return self.line.value()
+
+    def set_value(self, value: str) -> None:
+        """Show a path, with its end in sight when the field is left."""
+        self.line.set_value(value)
+        self.line.end(False)
+        self.line.setToolTip(value)
+
+
+class ModelForm(QWidget):
+    """Editors for ``ModelFields``; emits what was typed, judges nothing."""
+
+    edited = Signal(object, bool)
+    """ModelFields, and True where the change should wait until the field is left."""
+    finished = Signal()
+    """A text field was left, or Enter pressed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: tuple[tuple[str, object], ...] = ()
+        self.estimate = EstimateBar()
+        self.name = TextInput("a unique name")
+        self.path = PathInput("/data/models/my-llm.gguf")
+        self.device = Choice(_DEVICES)
+        self.gpu_layers = TextInput("auto")
+        self.batch_size = TextInput("4")
+        self.max_seq_len = TextInput("4096")
+        self.num_worker = TextInput("auto")
+        self.mem_percent = TextInput("the guard's share")
+        self.policy = Choice(_POLICIES)
+        self.max_waiting = TextInput("64")
+        self.max_wait = TextInput("120s")
+        self.idle_unload = TextInput("never, or e.g. 10m")
+        self.preload = Switch("load with the node")
+        self.warmup = Switch("warm up while loading")
+        self.rows = {
+            "name": FieldRow("Name", self.name),
+            "path": FieldRow("File", self.path),
+            "device": FieldRow("Device", self.device),
+            "gpu_layers": FieldRow("GPU layers", self.gpu_layers),
+            "batch_size": FieldRow("Slots", self.batch_size, key="batch_size"),
+            "max_seq_len": FieldRow("Context", self.max_seq_len, key="max_seq_len"),
+            "num_worker": FieldRow("Threads", self.num_worker, key="num_worker"),
+            "mem_percent": FieldRow("Memory cap, %", self.mem_percent),
+            "policy": FieldRow("Queue", self.policy),
+            "max_waiting": FieldRow("Waiting, most", self.max_waiting),
+            "max_wait": FieldRow("Waiting, longest", self.max_wait),
+            "idle_unload": FieldRow("Unload idle after", self.idle_unload),
+            "preload": FieldRow("At start", self.preload),
+            "warmup": FieldRow("Warm-up", self.warmup),
+        }
+        self.max_seq_len.setToolTip("Tokens of context for each slot.")
+        self.batch_size.setToolTip("Sequences decoded together.")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(6)
+        layout.addWidget(self.estimate)
+        layout.addLayout(column(*self.rows.values(), spacing=6))
+        self._connect()
+
+    def _connect(self) -> None:
+        self._editors: dict[str, Editor | PathInput] = {key: getattr(self, key) for key in self.rows}
+        connect_all((e for key, e in self._editors.items() if key not in _HELD), lambda: self._tell(False))
+        connect_all((self.name, self.path.line), lambda: self._tell(True))
+        for editor in self._editors.values():
+            line = editor.line if isinstance(editor, PathInput) else editor
+            if isinstance(line, TextInput):
+                line.editingFinished.connect(self.finished)
+
+    def fields(self) -> ModelFields:
+        """What the form holds."""
+        values = {key: editor.value() for key, editor in self._editors.items()}
+        return ModelFields(**values, kept=self._kept)
+
+    def set_fields(self, fields: ModelFields) -> None:
+        """Show these values; nothing is emitted."""
+        self._kept = fields.kept
+        for key, editor in self._editors.items():
+            editor.set_value(getattr(fields, key))
+        self._show_device()
+
+    def set_machine(self, gpus: Iterable[int], cores: int | None, guard_percent: float) -> None:
+        """Offer this machine's devices, and say what the defaults come to."""
+        found = list(gpus)
+        extra = [(f"gpu:{i}", f"GPU {i}") for i in found] if len(found) > 1 else []
+        self.device.set_items([*_DEVICES, *extra])
+        self.num_worker.setPlaceholderText("auto" if cores is None else f"auto, of {cores} cores")
+        self.mem_percent.setPlaceholderText(f"{guard_percent:g}, the guard's share")
+
+    def set_problems(self, problems: dict[str | None, str], file_problem: str | None) -> None:
+        """Show each problem under its field; ``file_problem``: what is wrong with the file itself."""
+        for key, line in self.rows.items():
+            line.set_error(problems.get(key) or (file_problem if key == "path" else None))
+
+    def set_file_hint(self, text: str | None) -> None:
+        """The file's metadata in one line."""
+        self.rows["path"].set_hint(text)
+
+    def _tell(self, hold: bool) -> None:
+        self._show_device()
+        self.edited.emit(self.fields(), hold)
+
+    def _show_device(self) -> None:
+        self.gpu_layers.setEnabled(self.device.value() != "cpu")

@@ -1,0 +1,316 @@
+"""The Models page: a card per model, and the form of the selected one. Qt main thread; passes wishes to the bridge.
+
+Cards show what the node reports. Edits act on the configuration at once and on a loaded model at its next load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
+
+from laya_desktop.config.schema import NodeConfig
+from laya_desktop.errors import LayaError
+from laya_desktop.gui import theme
+from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.qtmodels import model_fields
+from laya_desktop.gui.qtmodels.model_cards import card_values, delete_question, parameters_text, routes_to
+from laya_desktop.gui.qtmodels.model_curl import curl_text
+from laya_desktop.gui.qtmodels.model_estimate import NO_FILE, UNKNOWN, EstimateWords, estimate_words, file_words
+from laya_desktop.gui.qtmodels.model_fields import ModelFields
+from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
+from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
+from laya_desktop.gui.views.inputs import TextInput
+from laya_desktop.gui.views.model_card import ModelCard
+from laya_desktop.gui.views.model_files import ModelFiles
+from laya_desktop.gui.views.model_form import ModelForm
+from laya_desktop.gui.views.part_panel import PartPanel
+from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
+from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot
+
+Ask = Callable[[QWidget, str, str], bool]
+"""(parent, question, what the button says) → is it meant?"""
+Choose = Callable[[QWidget], str]
+"""(parent) → a path, or empty."""
+
+
+def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
+    """Ask with the way out as the default button."""
+    box = QMessageBox(QMessageBox.Icon.Question, "Laya Desktop", question, QMessageBox.StandardButton.Cancel, parent)
+    yes = box.addButton(action, QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+    box.exec()
+    return box.clickedButton() is yes
+
+
+def choose_in_dialog(parent: QWidget) -> str:
+    """Let the user choose a model file."""
+    return QFileDialog.getOpenFileName(parent, "Choose a model file", "", "Models (*.gguf);;All files (*)")[0]
+
+
+class ModelsPage(QWidget):
+    """Load, watch and edit the models of the node."""
+
+    def __init__(self, bridge: NodeBridge, ask: Ask = ask_in_dialog, choose: Choose = choose_in_dialog) -> None:
+        super().__init__()
+        self._bridge, self._ask, self._choose = bridge, ask, choose
+        self._estimates = 0
+        self.cards: dict[str, ModelCard] = {}
+        self.files = ModelFiles(bridge, self)
+        self.editor: PartEditor[ModelFields] = PartEditor(MODEL_KIND, lambda: bridge.config, bridge.apply_config, self)
+        self.form = ModelForm()
+        self.panel = PartPanel(
+            "model", EmptyState("No model selected", "Select a model to edit it, or add one.", icon="models")
+        )
+        self.panel.content.addWidget(self.form)
+        self._estimate_timer = QTimer(self)
+        self._estimate_timer.setSingleShot(True)
+        self._estimate_timer.setInterval(REST_MS)
+        self._estimate_timer.timeout.connect(self._estimate)
+        self._build()
+        self._connect()
+        self.set_snapshot(bridge.snapshot)
+
+    def _build(self) -> None:
+        self.add_button = button("Model", "primary", "plus", self.start_draft)
+        self.delete_button = button("Delete", icon="trash", on_click=self.delete)
+        self.filter = TextInput("Filter models")
+        self.filter.setAccessibleName("Filter models")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setFixedWidth(180)
+        self.empty = EmptyState(
+            "No models yet",
+            "Add a GGUF file: it is read, its memory is estimated, and it can be loaded with one click.",
+            "Add a model",
+            "models",
+        )
+        self.empty.clicked.connect(self.start_draft)
+        inner = QWidget()
+        self._column = QVBoxLayout(inner)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.SPACE_3)
+        self._column.addStretch(1)
+        self.area: QScrollArea = scrolled(inner)
+        self._stack = QStackedLayout()
+        self._stack.addWidget(self.area)
+        self._stack.addWidget(self.empty)
+        left = column(spacing=theme.SPACE_3)
+        left.addLayout(row(self.add_button, self.delete_button, None, self.filter))
+        left.addLayout(self._stack, 1)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(theme.SPACE_4, theme.SPACE_4, theme.SPACE_4, theme.SPACE_4)
+        layout.setSpacing(theme.SPACE_3)
+        layout.addLayout(left, 1)
+        layout.addWidget(self.panel)
+
+    def _connect(self) -> None:
+        self.files.changed.connect(lambda: self._show(self._bridge.snapshot))
+        self.filter.textChanged.connect(lambda _text: self._show(self._bridge.snapshot))
+        self.form.edited.connect(self._on_edited)
+        self.form.finished.connect(self.editor.finish)
+        self.form.path.browse_clicked.connect(self._on_browse)
+        self.panel.add_clicked.connect(self.editor.add_draft)
+        self.panel.discard_clicked.connect(self._on_discard)
+        self.editor.shown.connect(self._on_shown)
+        self.editor.judged.connect(self._on_judged)
+        for keys, action in ((QKeySequence.StandardKey.New, self.start_draft), (QKeySequence("F5"), self._look_again)):
+            shortcut = QShortcut(QKeySequence(keys), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(action)
+
+    def set_snapshot(self, snapshot: NodeSnapshot) -> None:
+        """Show a snapshot: cards change in place; selection, scroll position and typed text stay."""
+        config = self._bridge.config or NodeConfig()
+        machine = snapshot.machine
+        self.form.set_machine([g.index for g in machine.gpus], machine.cores_physical, config.guard.mem_fraction * 100)
+        self.editor.sync()
+        self._show(snapshot)
+
+    def start_draft(self) -> None:
+        """A new model, in the form only until it is added."""
+        self.editor.start_draft(model_fields.new_model(self._bridge.config or NodeConfig()))
+        self.form.path.setFocus()
+
+    def select(self, name: str) -> None:
+        """Show a model's form."""
+        self.editor.show(name)
+        if name in self.cards:
+            self.area.ensureWidgetVisible(self.cards[name], 0, theme.SPACE_3)
+
+    def delete(self) -> None:
+        """Delete the selected model; asks where it is loaded or used by routes, which go with it."""
+        config, name = self._bridge.config, self.editor.name
+        if config is None or name is None:
+            return
+        question = delete_question(name, self._bridge.snapshot, config)
+        if question and not self._ask(self, question, "Delete"):
+            return
+        for route in routes_to(name, config):
+            config = config.without_route(route)
+        self._bridge.apply_config(config.without_model(name))
+        self.editor.forget(name)
+        self.set_snapshot(self._bridge.snapshot)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Files may have come or gone while another page was shown."""
+        super().showEvent(event)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self.files.forget_faults()
+        self.set_snapshot(self._bridge.snapshot)
+        self._estimate_timer.start()
+
+    def _show(self, snapshot: NodeSnapshot) -> None:
+        config = self._bridge.config or NodeConfig()
+        self._keep_cards([m.name for m in config.models])
+        words = self.filter.value()
+        for model in config.models:
+            card = self.cards[model.name]
+            card.set_values(card_values(model, snapshot, config, self.files.get(str(model.path))))
+            card.setVisible(card.values is None or card.values.mentions(words))
+        self._stack.setCurrentIndex(0 if config.models else 1)
+        if self.editor.fields is None and config.models:
+            self.editor.show(config.models[0].name)
+        self._show_selection()
+        self._show_head()
+        self._show_file()
+
+    def _keep_cards(self, names: list[str]) -> None:
+        """One card a model in file order; existing ones stay where they are."""
+        for name in [n for n in self.cards if n not in names]:
+            card = self.cards.pop(name)
+            self._column.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        for place, name in enumerate(names):
+            if name not in self.cards:
+                self.cards[name] = self._new_card(name)
+            if self._column.indexOf(self.cards[name]) != place:
+                self._column.insertWidget(place, self.cards[name])
+
+    def _new_card(self, name: str) -> ModelCard:
+        card = ModelCard(name, self._curl)
+        card.clicked.connect(lambda: self.select(name))
+        card.edit_clicked.connect(self._on_edit_clicked)
+        card.load_clicked.connect(self._on_load_clicked)
+        card.unload_clicked.connect(self._bridge.unload_model)
+        return card
+
+    def _curl(self, name: str) -> str:
+        return curl_text(name, self._bridge.snapshot.node.url, self._bridge.config or NodeConfig())
+
+    def _on_load_clicked(self, name: str, device: str) -> None:
+        self.editor.finish()
+        self._bridge.load_model(name, device or None)
+
+    def _on_edit_clicked(self, name: str) -> None:
+        self.select(name)
+        self.form.device.setFocus()
+
+    def _on_edited(self, fields: ModelFields, hold: bool) -> None:
+        self.editor.edit(fields, hold=hold)
+        self._estimate_timer.start()
+
+    def _on_browse(self) -> None:
+        path, config = self._choose(self), self._bridge.config
+        if not path or config is None:
+            return
+        self.files.forget_faults([path])
+        self.form.path.set_value(path)
+        fields = self.form.fields()
+        if self.editor.is_draft and fields.name.startswith("model"):
+            fields = model_fields.renamed_after_path(fields, config)
+            self.form.name.set_value(fields.name)
+        self._on_edited(fields, hold=False)
+        self.editor.finish()
+        self._show_file()
+
+    def _on_discard(self) -> None:
+        self.editor.discard()
+        self._show(self._bridge.snapshot)
+
+    def _on_shown(self) -> None:
+        if self.editor.fields is None:
+            self.panel.show_empty()
+        else:
+            self.form.set_fields(self.editor.fields)
+            self._estimate_timer.start()
+        self._on_judged()
+
+    def _on_judged(self) -> None:
+        self.delete_button.setEnabled(self.editor.name is not None)
+        self._show_selection()
+        self._show_head()
+        if self.editor.fields is not None:
+            self.panel.set_error(self.editor.problems.get(None))
+            self.panel.preview.set_text(model_fields.yaml_of(self.editor.fields).rstrip())
+        self._show_file()
+
+    def _show_head(self) -> None:
+        editor = self.editor
+        if editor.fields is None:
+            return
+        card = self.cards.get(editor.name or "")
+        if editor.is_draft:
+            note = "A draft: it is not part of the node until you add it."
+        elif editor.problems:
+            note = "Not in force: put right what is marked below."
+        elif card is not None and card.values is not None and card.values.reload:
+            note = "Changes take effect at the next load."
+        else:
+            note = "Changes act at once; they are kept when you save."
+        self.panel.show_form(
+            editor.fields.name.strip() or "Unnamed model",
+            note,
+            draft=editor.is_draft,
+            dirty=editor.dirty and bool(editor.problems),
+        )
+
+    def _show_selection(self) -> None:
+        for name, card in self.cards.items():
+            card.set_selected(name == self.editor.name)
+
+    def _show_file(self) -> None:
+        """Metadata or fault of the file that the form names."""
+        if self.editor.fields is None:
+            return
+        typing = self.form.path.line.hasFocus() and self.editor.dirty
+        known = None if typing else self.files.get(self.editor.fields.path)
+        self.form.set_problems(self.editor.problems, str(known) if isinstance(known, LayaError) else None)
+        if isinstance(known, ModelFileInfo):
+            self.form.set_file_hint(file_words(known, parameters_text(known.parameters)))
+        else:
+            self.form.set_file_hint(None)
+
+    def _estimate(self) -> None:
+        """Ask what the form's model would take; an answer that comes too late is dropped."""
+        config, fields = self._bridge.config, self.editor.fields
+        self._estimates += 1
+        ticket = self._estimates
+        part = None
+        if config is not None and fields is not None and fields.path.strip():
+            part, _ = MODEL_KIND.parse(fields, config, self.editor.name)
+        if part is None:
+            self._show_estimate(NO_FILE if fields is None or not fields.path.strip() else UNKNOWN)
+            return
+        self._bridge.estimate_model(
+            part,
+            None,
+            lambda estimate: self._on_estimated(estimate, ticket),
+            lambda error: self._on_estimate_failed(error, ticket),
+        )
+
+    def _on_estimated(self, estimate: MemoryEstimate, ticket: int) -> None:
+        if ticket == self._estimates:
+            self._show_estimate(estimate_words(estimate))
+
+    def _on_estimate_failed(self, error: LayaError, ticket: int) -> None:
+        if ticket == self._estimates:
+            self._show_estimate(replace(UNKNOWN, reason=error.message))
+
+    def _show_estimate(self, words: EstimateWords) -> None:
+        self.form.estimate.set_words(words)
