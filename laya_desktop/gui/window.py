@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from laya_desktop import __version__
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
-from laya_desktop.gui.messages import QtDialogs
+from laya_desktop.gui.messages import Dialogs, QtDialogs
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views import main_window
 from laya_desktop.gui.views.logs_page import LogsPage
@@ -39,9 +39,10 @@ def make_application() -> QApplication:
     return QApplication(sys.argv[:1])
 
 
-def build(bridge: NodeBridge, ring: LogRing) -> main_window.MainWindow:
-    """The window with all its pages on a bridge."""
-    settings, dialogs, history = main_window.window_settings(), QtDialogs(), History()
+def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> main_window.MainWindow:
+    """The window with all its pages on a bridge; ``dialogs`` answers questions in a test."""
+    settings, history = main_window.window_settings(), History()
+    dialogs = dialogs or QtDialogs()
     pages = {
         "Overview": OverviewPage(bridge, history, dialogs),
         "Routes": RoutesPage(bridge),
