@@ -70,6 +70,15 @@ def seconds(value_s: float | None) -> str:
     return NONE
 
 
+def countdown(value_s: float | None) -> str:
+    """Time that is left, in steps that can be read while it runs: ``8 s``, ``45 s``, ``3 min``, ``2 h 5 min``."""
+    if value_s is None or not math.isfinite(value_s):
+        return NONE
+    if value_s < 57.5:
+        return f"{value_s:.0f} s" if value_s < 10 else f"{round(value_s / 5) * 5} s"
+    return seconds(max(60, round(value_s / 60) * 60))
+
+
 def rate(value_per_s: float | None, unit: str = "tokens/s") -> str:
     """``83 tokens/s``; below ten with a decimal; ``unit`` may be empty."""
     if value_per_s is None or not math.isfinite(value_per_s):

@@ -86,7 +86,7 @@ def test_the_gpu_with_the_least_room_is_shown():
         GpuSnapshot(2, "NVIDIA C", None, None),
     )
     gauge = gauge_card.vram(sample_snapshot(machine=MachineSnapshot(gpus=gpus)))
-    assert gauge.caption == "VRAM · B (2 of 3)"
+    assert gauge.caption == "VRAM 1 · B"
     assert gauge.figure == "4 GB free"
 
 

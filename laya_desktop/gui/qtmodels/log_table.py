@@ -12,13 +12,13 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from laya_desktop.gui import theme
+from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE
 from laya_desktop.logs import LogLine
 
 MAX_ROWS = 10_000
 COLUMNS = ("Time", "Level", "Source", "Message")
 LEVELS = ("debug", "info", "warn", "error")
-_ROLES = {"warn": "warn", "error": "critical", "debug": "secondary"}
+_TONES = {"warn": "warn", "error": "critical", "debug": "secondary"}
 _Index = QModelIndex | QPersistentModelIndex
 
 
@@ -99,15 +99,14 @@ class LogTableModel(QAbstractTableModel):
         return None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Text, colour by level, whole message as tooltip."""
+        """Text, and the colour role by level."""
         if not index.isValid() or not 0 <= index.row() < len(self._rows):
             return None
         line = self._rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return _cell(line, index.column())
-        if role == Qt.ItemDataRole.ForegroundRole:
-            name = "secondary" if index.column() in (0, 2) else _ROLES.get(line.level, "text")
-            return theme.color(name)
+        if role == TONE_ROLE:
+            return "secondary" if index.column() in (0, 2) else _TONES.get(line.level)
         return None
 
 

@@ -56,7 +56,8 @@ class GaugeCard(Card):
         self.bar.set_parts(gauge.parts, gauge.limit)
         symbol = theme.level_symbol(gauge.level)
         text = f"{symbol} {gauge.text}" if symbol else gauge.text
-        self.text.set_text(text, text.replace(" at this rate", ""))
+        short = gauge.text.rpartition(", ")[2].replace(" at this rate", "")
+        self.text.set_text(text, f"{symbol} {short}" if symbol else short)
         set_property(self.text, "tone", theme.level_role(gauge.level))
 
 
@@ -142,7 +143,7 @@ def vram(snapshot: NodeSnapshot) -> Gauge:
     limit = vram_limit(snapshot, gpu)
     known = total is not None and used is not None
     return Gauge(
-        f"VRAM · {short_gpu_name(gpu.name)}" + (f" ({gpu.index + 1} of {len(gpus)})" if len(gpus) > 1 else ""),
+        f"VRAM{f' {gpu.index}' if len(gpus) > 1 else ''} · {short_gpu_name(gpu.name)}",
         fmt.size_of(used, total),
         f"{fmt.size(total - used)} free" if total is not None and used is not None else fmt.NONE,
         (BarPart(used / total, "series_3", "used"),) if known and total and used is not None else (),
@@ -181,7 +182,7 @@ def queue(snapshot: NodeSnapshot) -> Gauge:
         limit = fullest.queue_limit
     forecast = forecast_of(snapshot, "queue")
     level = forecast.level if forecast else Level.CALM
-    words = forecast.text if forecast and forecast.text and snapshot.waiting else ""
+    words = forecast.text.removeprefix("queue ") if forecast and snapshot.waiting else ""
     note = f"{snapshot.running} running" + (f" · limit {limit}" if limit else "")
     return Gauge(
         "Queue",

@@ -26,6 +26,8 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.messages import Dialogs
 from laya_desktop.gui.qtmodels.log_table import MAX_ROWS, LogTableModel, full_time
+from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE
+from laya_desktop.gui.views.cells import TextDelegate
 from laya_desktop.gui.views.inputs import Choice
 from laya_desktop.gui.views.widgets import Card, EmptyState, button, label, row
 from laya_desktop.logs import LogRing
@@ -88,6 +90,7 @@ class LogsPage(QWidget):
         self.table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.table.setProperty("role", "mono")
         self.table.setTabKeyNavigation(False)
+        self.table.setItemDelegate(TextDelegate(lambda index: index.data(TONE_ROLE), self.table))
         rows, columns = self.table.verticalHeader(), self.table.horizontalHeader()
         rows.hide()
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)

@@ -9,7 +9,6 @@ and dashes made by leaving out segments. The import takes half a second, so the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,27 +20,16 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
-from laya_desktop.gui.views.plot_scale import Scale, next_maximum, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_scale import Scale, Series, dashes, next_maximum, time_ticks, value_ticks
 from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
 _LEFT_PX, _BOTTOM_PX = 34, 23
-_DASH_ON, _DASH_OFF = 5, 3
-_NARROW_PX = 290
+_SPARE_PX = 24
 Curve = tuple[Floats, Floats]
 
 pg.setConfigOptions(antialias=True, segmentedLineMode="on")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """How one curve looks; ``dashed`` tells it apart where colour does not."""
-
-    key: str
-    name: str
-    role: str = "series_1"
-    dashed: bool = False
 
 
 class _ValueAxis(pg.AxisItem):
@@ -86,9 +74,10 @@ class MetricPlot(Card):
         self._head.setHorizontalSpacing(5)
         self._head.setVerticalSpacing(0)
         self._head.setColumnStretch(1, 1)
-        for column, item in enumerate((SectionTitle(title), self._unit, self.legend)):
+        self._title = SectionTitle(title)
+        for column, item in enumerate((self._title, self._unit, self.legend)):
             self._head.addWidget(item, 0, column)
-        self._narrow = False
+        self._two_lines = False
         self.body.addLayout(self._head)
         self.setAccessibleName(f"{title}, {unit}")
         self._make_plot()
@@ -115,7 +104,7 @@ class MetricPlot(Card):
             axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=False, hideOverlappingLabels=False)
             axis.setTickFont(theme.ui_font(theme.FONT_SMALL))
             axis.setZValue(-10)
-        self._axes[1].setStyle(tickTextOffset=8)
+        self._axes[1].setStyle(tickTextOffset=8, hideOverlappingLabels=30)  # px that the first text may stick out
         self._axes[0].setWidth(_LEFT_PX)
         self._axes[1].setHeight(_BOTTOM_PX)
         self._axes[0].setGrid(255)
@@ -184,7 +173,7 @@ class MetricPlot(Card):
                 highest = max(highest or 0.0, float(y[finite].max()))
             connect: Any = "all" if finite.all() else "finite"
             if series.dashed and len(x):
-                connect = _dashes(finite)
+                connect = dashes(finite)
                 heights = np.where(finite, heights, 0.0)
             self._curves[series.key].setData(x, heights, connect=connect, skipFiniteCheck=isinstance(connect, str))
         self._set_range(window_s, next_maximum(self.scale, highest, self._maximum))
@@ -257,6 +246,7 @@ class MetricPlot(Card):
                 if self._stack.currentIndex() == 0
             )
         )
+        self._place_legend()
 
     def _value(self, key: str) -> float | None:
         x, y = self._drawn.get(key, (_NOTHING, _NOTHING))
@@ -275,13 +265,18 @@ class MetricPlot(Card):
         self.hovered.emit(min(0.0, max(-self._window_s, age_s)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow card has its legend under the title."""
+        """Find the legend its place."""
         super().resizeEvent(event)
-        narrow = event.size().width() < _NARROW_PX
-        if narrow != self._narrow:
-            self._narrow = narrow
+        self._place_legend()
+
+    def _place_legend(self) -> None:
+        """Beside the title; under it where it would not fit, until it fits with room to spare."""
+        room = self._head.geometry().width() - self._title.sizeHint().width() - 2 * self._head.horizontalSpacing()
+        two_lines = self.legend.sizeHint().width() + (_SPARE_PX if self._two_lines else 0) > room > 0
+        if two_lines != self._two_lines:
+            self._two_lines = two_lines
             self._head.removeWidget(self.legend)
-            self._head.addWidget(self.legend, *((1, 0, 1, 3) if narrow else (0, 2, 1, 1)))
+            self._head.addWidget(self.legend, *((1, 0, 1, 3) if two_lines else (0, 2, 1, 1)))
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer left the card."""
@@ -316,11 +311,3 @@ def _pen(role: str, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     pen = QPen(theme.color(role), 1.0, style)
     pen.setCosmetic(True)  # px on screen, whatever the axes' units are
     return pen
-
-
-def _dashes(finite: np.ndarray) -> np.ndarray:
-    """Which points are joined to the next one: five segments, a gap of three, counted from the right."""
-    from_right = np.arange(len(finite))[::-1]
-    joined = (from_right % (_DASH_ON + _DASH_OFF)) < _DASH_ON
-    joined[:-1] &= finite[:-1] & finite[1:]
-    return joined.astype(np.int32)

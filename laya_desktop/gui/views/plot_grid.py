@@ -11,8 +11,8 @@ from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views.gauge_card import forecast_of, ram_limit, short_gpu_name, vram_limit
-from laya_desktop.gui.views.metric_plot import FUTURE_SHARE, MetricPlot, Series
-from laya_desktop.gui.views.plot_scale import Scale
+from laya_desktop.gui.views.metric_plot import FUTURE_SHARE, MetricPlot
+from laya_desktop.gui.views.plot_scale import Scale, Series
 from laya_desktop.state.snapshot import NodeSnapshot
 
 MODELS_SHOWN = 3
@@ -97,7 +97,7 @@ class PlotGrid(QWidget):
             if totals:
                 self.vram.set_scale(Scale(top=max(totals) / 1e9))
             limits = [v for g in machine.gpus if (v := vram_limit(snapshot, g)) is not None]
-            self.vram.set_limit(min(limits) / 1e9 if limits else None)
+            self.vram.set_limit(limits[0] / 1e9 if len(set(limits)) == 1 else None)  # one line for cards of one size
         else:
             self.vram.set_empty(_NO_GPU, machine.gpu_reason or snapshot.capability.reason or "Not measured yet.")
 

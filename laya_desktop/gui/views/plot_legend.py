@@ -1,7 +1,8 @@
 """The legend of a plot: one dash sample, name and live value a series. Qt main thread; draws what it is given.
 
 One widget that paints itself: its texts change four times a second, and labels in a layout would lay the page out
-again each time. Where it does not fit, values go first, then items from the right; it is never drawn over the title.
+again each time. Where it does not fit, names are cut and values go first, then items from the right; it is never
+drawn over the title.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from laya_desktop.gui import theme
 
 _SAMPLE_PX, _GAP_PX, _BETWEEN_PX = 12, 4, 10
-_LONGEST_NAME = 14
+_LONGEST_NAME, _SHORT_NAME = 14, 9
 _DASH = (2.0, 1.0)
 
 
@@ -31,12 +32,12 @@ class LegendItem:
     @property
     def text(self) -> str:
         """Name and value."""
-        return f"{self.short} {self.value}" if self.value else self.short
+        return self.wording(_LONGEST_NAME, value=True)
 
-    @property
-    def short(self) -> str:
-        """The name alone, cut where it is long."""
-        return self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
+    def wording(self, longest: int, *, value: bool) -> str:
+        """The name, cut where it has more than ``longest`` characters, with or without the value."""
+        name = self.name if len(self.name) <= longest else f"{self.name[: longest - 1].rstrip('- ')}…"
+        return f"{name} {self.value}" if value and self.value else name
 
 
 class PlotLegend(QWidget):
@@ -84,11 +85,16 @@ class PlotLegend(QWidget):
         painter = QPainter(self)
         painter.setFont(self._font)
         metrics = QFontMetrics(self._font)
-        texts = [item.text for item in self._items]
-        widths = self._widths(texts)
-        if sum(widths) + _BETWEEN_PX * (len(widths) - 1) > self.width():
-            texts = [item.short for item in self._items]
+        for longest, value in (
+            (_LONGEST_NAME, True),
+            (_SHORT_NAME, True),
+            (_LONGEST_NAME, False),
+            (_SHORT_NAME, False),
+        ):
+            texts = [item.wording(longest, value=value) for item in self._items]
             widths = self._widths(texts)
+            if sum(widths) + _BETWEEN_PX * (len(widths) - 1) <= self.width():
+                break
         shown = len(widths)
         while shown and sum(widths[:shown]) + _BETWEEN_PX * (shown - 1) > self.width():
             shown -= 1

@@ -1,4 +1,4 @@
-"""Scales of the plots: maxima that do not jump, ticks that read well, and the logarithmic map. Pure functions."""
+"""Scales and looks of the plots: maxima that do not jump, ticks that read well, dashes. Pure functions without Qt."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from laya_desktop.gui import format as fmt
 
 _STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _SHRINK_BELOW = 0.4
 Kind = Literal["linear", "log"]
 Tick = tuple[float, str]
+_DASH_ON, _DASH_OFF = 5, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """How one curve looks; ``dashed`` tells it apart where colour does not."""
+
+    key: str
+    name: str
+    role: str = "series_1"
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +111,11 @@ def time_ticks(window_s: float) -> list[Tick]:
     thirds = [minutes, minutes * 2 / 3, minutes / 3] if minutes % 3 == 0 else [minutes, minutes * 0.6, minutes * 0.2]
     texts = [f"-{thirds[0]:g} min", *(f"-{m:g}" for m in thirds[1:])]
     return [*((-m * 60, text) for m, text in zip(thirds, texts, strict=True)), (0.0, "now")]
+
+
+def dashes(finite: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Which points are joined to the next one: five segments, a gap of three, counted from the right."""
+    from_right = np.arange(len(finite))[::-1]
+    joined = (from_right % (_DASH_ON + _DASH_OFF)) < _DASH_ON
+    joined[:-1] &= finite[:-1] & finite[1:]
+    return joined.astype(np.int32)

@@ -50,13 +50,8 @@ def _headroom(snapshot: NodeSnapshot, name: str, free_bytes: int | None, resourc
     forecast = forecast_of(snapshot, resource)
     if forecast is None or forecast.level is Level.CALM:
         return text, "secondary"
-    left = fmt.seconds(_steady(forecast.time_to_full_s)) if forecast.time_to_full_s is not None else ""
+    left = fmt.countdown(forecast.time_to_full_s) if forecast.time_to_full_s is not None else ""
     return f"{text} {theme.level_symbol(forecast.level)} {left}".rstrip(), theme.level_role(forecast.level)
-
-
-def _steady(time_s: float) -> float:
-    """In steps of five seconds above ten, so that the number can be read."""
-    return time_s if time_s < 10 else round(time_s / 5) * 5
 
 
 class StatusBar(QFrame):

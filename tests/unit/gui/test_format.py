@@ -112,3 +112,11 @@ def test_age_unknown():
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (2.5, "2.5"), (40, "40"), (1000, "1k"), (1.2e6, "1.2M")])
 def test_axis(value, text):
     assert fmt.axis(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0 s"), (8.4, "8 s"), (44, "45 s"), (58, "1 min"), (170, "3 min"), (7500, "2 h 5 min")],
+)
+def test_countdown(value, text):
+    assert fmt.countdown(value) == text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from laya_desktop.gui.views.plot_scale import Scale, next_maximum, nice_step, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_scale import Scale, dashes, next_maximum, nice_step, time_ticks, value_ticks
 
 LOG = Scale("log", low=10, least=10_000)
 ZERO_LOG = Scale("log", low=0, least=100)
@@ -73,3 +74,10 @@ def test_time_ticks(window_s, first):
     ticks = time_ticks(window_s)
     assert ticks[0] == (-window_s, first)
     assert ticks[-1] == (0.0, "now")
+
+
+def test_dashes_end_at_the_newest_point_and_leave_out_gaps():
+    joined = dashes(np.array([True] * 16))
+    assert list(joined) == [0, 0, 0, 1, 1, 1, 1, 1] * 2
+    joined = dashes(np.array([True, True, True, False, True, True]))
+    assert list(joined[:4]) == [0, 1, 0, 0]
