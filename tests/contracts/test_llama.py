@@ -12,6 +12,7 @@ import pytest
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.node.engines import advice
 from laya_desktop.node.engines.base import (
+    Device,
     DryRun,
     DryRunDone,
     EngineLoadError,
@@ -206,6 +207,44 @@ def test_a_gpu_that_is_not_there(device: str) -> None:
     assert error.code == "no_gpu"
     assert advice.NO_BACKEND in error.message or advice.NO_GPU in error.message
     assert "CPU" in (error.hint or "")
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs as ggml would list them: no GPU is needed to decide where a model goes."""
+    from laya_desktop.node.engines import llama_library, llama_model
+
+    found = [(11 + i, Device(f"CUDA{i}", "Card", "gpu", 8 * 2**30, 10 * 2**30)) for i in range(2)]
+    monkeypatch.setattr(llama_library, "gpus", lambda: found)
+    monkeypatch.setattr(llama_model.lib, "llama_supports_gpu_offload", lambda: True)
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("device", "layers", "expected"),
+    [
+        ("cpu", None, ((), 0)),
+        ("gpu", None, ((11, 12), -1)),
+        ("gpu", 7, ((11, 12), 7)),
+        ("gpu:1", None, ((12,), -1)),
+        ("auto", None, ((11, 12), -1)),
+    ],
+)
+def test_where_a_model_goes(device: str, layers: int | None, expected: tuple[tuple[int, ...], int]) -> None:
+    from laya_desktop.node.engines.llama_model import place
+
+    placement = place(params(device=device, gpu_layers=layers))
+    assert (placement.handles, placement.gpu_layers) == expected
+    assert (placement.note == "auto chose the GPU.") == (device == "auto")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_number_too_high_lists_those_there_are() -> None:
+    from laya_desktop.node.engines.llama_model import place
+
+    with pytest.raises(EngineLoadError) as caught:
+        place(params(device="gpu:2"))
+    assert caught.value.hint == "gpu:0 is CUDA0 Card, gpu:1 is CUDA1 Card."
 
 
 def test_auto_says_why_it_chose_the_cpu() -> None:

@@ -180,7 +180,7 @@ class Stats(Message, frozen=True):
     decode_tokens: int
     """Tokens decoded since the load."""
     slot_tokens: tuple[int, ...] = ()
-    """KV cache tokens held per slot."""
+    """KV cache tokens held per slot, in use or kept for the next request."""
 
 
 class Pong(Message, frozen=True):

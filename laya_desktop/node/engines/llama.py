@@ -98,7 +98,7 @@ class LlamaEngine:
             device_note=opened.placement.note,
             offloaded_layers=opened.offloaded_layers,
             total_layers=opened.total_layers,
-            weights_bytes=opened.log.weights_bytes,
+            weights_bytes=opened.weights_bytes,
             kv_cache_bytes=opened.log.kv_cache_bytes,
             compute_bytes=opened.log.compute_bytes,
             load_s=time.monotonic() - began_s,

@@ -34,7 +34,7 @@ def dry_run(params: EngineParams) -> DryRunDone:
     log = opened.log
     return DryRunDone(
         device=opened.device_name,
-        weights_bytes=int(lib.llama_model_size(opened.model)),
+        weights_bytes=opened.weights_bytes,
         kv_cache_bytes=log.kv_cache_bytes,
         compute_bytes=log.compute_bytes,
         offloaded_layers=opened.offloaded_layers,

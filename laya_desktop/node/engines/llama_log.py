@@ -50,11 +50,6 @@ class LoadLog:
             sizes[name] = sizes.get(name, 0.0) + size
 
     @property
-    def weights_bytes(self) -> int | None:
-        """Over all devices."""
-        return _total(self.weights)
-
-    @property
     def kv_cache_bytes(self) -> int | None:
         """Over all devices. A dry run has no buffers; there the caches' own sizes count."""
         return _total(self.kv_cache) or _total(dict(enumerate(self.cache_sizes)))

@@ -56,6 +56,15 @@ class OpenModel:
         lib.llama_model_free(self.model)
 
     @property
+    def weights_bytes(self) -> int:
+        """All tensors, wherever they lie.
+
+        The buffers in the log add up to more than is needed: mapped ranges reach from the first tensor to the last, and
+        what was repacked for the CPU counts in both forms, though its mapped pages can go.
+        """
+        return int(lib.llama_model_size(self.model))
+
+    @property
     def offloaded_layers(self) -> int:
         """As llama.cpp reports it, not as requested."""
         return self.log.offloaded_layers or 0
@@ -76,7 +85,7 @@ class OpenModel:
         share = self.offloaded_layers / self.total_layers
         cache = self.log.kv_cache_bytes or 0
         scratch = sum(self.log.compute_of(d.name) for d in self.placement.devices)
-        return round(share * (int(lib.llama_model_size(self.model)) + cache)) + scratch
+        return round(share * (self.weights_bytes + cache)) + scratch
 
     @property
     def gpu_free_bytes(self) -> int | None:

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -55,6 +56,27 @@ class _Generation(Extension):
         return nodes.Scope(body, lineno=line)
 
 
+class _ControlTexts:
+    """Spellings of control tokens, thousands in some models: looked up, because one pattern of them all is slow."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._known = frozenset(t for t in texts if len(t) > 1)
+        lengths: dict[str, set[int]] = {}
+        for text in self._known:
+            lengths.setdefault(text[0], set()).add(len(text))
+        self._lengths = lengths
+        firsts = "".join(map(re.escape, self._lengths))
+        self._first = re.compile(f"[{firsts}]") if firsts else None
+
+    def cut(self, text: str, mark: str) -> str:
+        """The text with a mark before the last character of every spelling in it."""
+        if self._first is None:
+            return text
+        starts = ((m.start(), n) for m in self._first.finditer(text) for n in self._lengths[m[0]])
+        cuts = sorted({at + n - 1 for at, n in starts if text[at : at + n] in self._known})
+        return mark.join(text[a:b] for a, b in pairwise([0, *cuts, len(text)]))
+
+
 class ChatTemplate:
     """A compiled template.
 
@@ -75,8 +97,7 @@ class ChatTemplate:
             self._template = environment.from_string(source)
         except jinja2.TemplateError as error:
             raise TemplateError(f"The model's chat template does not compile: {error}.") from error
-        spellings = sorted((t for t in control_texts if len(t) > 1), key=len, reverse=True)
-        self._control = re.compile("|".join(map(re.escape, spellings))) if spellings else None
+        self._control = _ControlTexts(control_texts)
 
     def render(
         self,
@@ -120,8 +141,8 @@ class ChatTemplate:
         """A copy that templates can read: plain text content, arguments as objects, control spellings broken."""
         out = dict(message)
         content = plain_content(index, message.get("content"))
-        if message.get("role") != "assistant" and self._control is not None:
-            content = self._control.sub(lambda m: f"{m[0][:-1]}{mark}{m[0][-1]}", content)
+        if message.get("role") != "assistant":
+            content = self._control.cut(content, mark)
         out["content"] = content
         if isinstance(calls := message.get("tool_calls"), list):
             out["tool_calls"] = [_with_object_arguments(c) for c in calls]

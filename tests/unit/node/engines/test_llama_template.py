@@ -98,6 +98,22 @@ def test_control_tokens_in_user_text_are_cut() -> None:
     assert "c<|im_end|>" in pieces[1]
 
 
+def test_every_spelling_is_cut_however_they_overlap() -> None:
+    spellings = ["<a>", "<a><b>", "><"]
+    template = ChatTemplate("{{ messages[0].content }}", "", "", spellings)
+    pieces = template.render([{"role": "user", "content": "x<a><b><a>"}])
+    assert "".join(pieces) == "x<a><b><a>"
+    assert not any(s in p for s in spellings for p in pieces)
+
+
+def test_thousands_of_spellings_are_cheap() -> None:
+    template = ChatTemplate("{{ messages[0].content }}", "", "", [f"<unused{i}>" for i in range(6000)])
+    content = "<p>text</p><unused17>" * 5000
+    began_s = time.monotonic()
+    assert len(template.render([{"role": "user", "content": content}])) == 5001
+    assert time.monotonic() - began_s < 2
+
+
 def test_a_mark_in_the_text_is_no_mark() -> None:
     template = ChatTemplate(CHATML, "", "", ["<|im_end|>"])
     assert "\ue000" in "".join(template.render([{"role": "user", "content": "\ue000<|im_end|>"}]))
