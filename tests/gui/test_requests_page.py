@@ -192,3 +192,18 @@ def test_two_hundred_rows_update_within_a_frame(desk: Desk) -> None:
         desk.page.model.update_rows([request(n, completion_tokens=step) for n in range(250 + step, step, -1)])
     assert (time.perf_counter() - started_s) / 10 < 0.05
     assert desk.page.model.rowCount(QModelIndex()) == 250
+
+
+def test_a_narrow_table_leaves_columns_out_and_takes_them_back(desk: Desk) -> None:
+    table = desk.page.table
+
+    def hidden() -> list[int]:
+        return [c for c in RequestColumn if table.isColumnHidden(c)]
+
+    assert hidden() == []
+    desk.page.resize(824, 544)
+    desk.qtbot.waitUntil(lambda: RequestColumn.PROMPT in hidden())
+    assert not table.isColumnHidden(RequestColumn.PHASE)
+    assert table.horizontalHeader().length() <= table.viewport().width()
+    desk.page.resize(1104, 724)
+    desk.qtbot.waitUntil(lambda: hidden() == [])

@@ -6,11 +6,11 @@ may have two tones or lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPalette
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -35,6 +35,10 @@ class Table(QTableView):
     def __init__(self, name: str, on_key: Callable[[Qt.Key, Index], bool] | None = None) -> None:
         super().__init__()
         self._on_key = on_key
+        self._stretch = -1
+        self._spared: tuple[int, ...] = ()
+        self._least = 0
+        self._widths: dict[int, int] = {}
         self.setAccessibleName(name)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -59,14 +63,35 @@ class Table(QTableView):
         header = self.horizontalHeader()
         for column, width in widths.items():
             self.setColumnWidth(column, width)
+        self._stretch = stretch
         header.setSectionResizeMode(stretch, QHeaderView.ResizeMode.Stretch)
 
     def fit_columns(self, limits: dict[int, tuple[int, int]]) -> None:
         """Make columns as wide as what they show, between (least, most) px; call when texts have changed."""
         for column, (least, most) in limits.items():
             wanted = min(max(self.sizeHintForColumn(column) + 2, least), most)
-            if wanted != self.columnWidth(column):
+            if not self.isColumnHidden(column) and wanted != self.columnWidth(column):
                 self.setColumnWidth(column, wanted)
+
+    def spare_columns(self, columns: Sequence[int], least: int) -> None:
+        """Columns to hide, in this order, while the stretched one has less than ``least`` px: say less, not worse."""
+        self._spared, self._least = tuple(columns), least
+        self._spare()
+
+    def _spare(self) -> None:
+        shown = [c for c in range(self.model().columnCount()) if c not in (*self._spared, self._stretch)]
+        room = self.viewport().width() - self._least - sum(self.columnWidth(c) for c in shown)
+        for column in reversed(self._spared):
+            if not self.isColumnHidden(column):
+                self._widths[column] = self.columnWidth(column)
+            room -= self._widths[column]
+            self.setColumnHidden(column, room < 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show what fits."""
+        super().resizeEvent(event)
+        if self._spared:
+            self._spare()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Offer the key to the page first."""
@@ -154,7 +179,7 @@ class MatchDelegate(_PaintedDelegate):
         notes = row.notes
         area = option.rect.adjusted(MARGIN, 0, -MARGIN, 0)
         block = LINE_HEIGHT * (1 + len(notes))
-        line = QRect(area.left(), area.center().y() - block // 2 + 1, area.width(), LINE_HEIGHT)
+        line = QRect(area.left(), area.center().y() - block // 2, area.width(), LINE_HEIGHT)
         painter.save()
         painter.setFont(theme.mono_font())
         used = _draw(painter, line, row.match, "text" if row.enabled else "secondary")

@@ -95,7 +95,6 @@ class Switch(QCheckBox):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.setFixedHeight(theme.CONTROL_HEIGHT + 2)  # level with the label beside it
         self.clicked.connect(lambda _checked: self.edited.emit())
 
     def value(self) -> bool:
@@ -106,6 +105,10 @@ class Switch(QCheckBox):
         """Show it."""
         with QSignalBlocker(self):
             self.setChecked(value)
+
+    def sizeHint(self) -> QSize:
+        """As tall as the other editors, so that the label beside it is level."""
+        return super().sizeHint().expandedTo(QSize(0, theme.CONTROL_HEIGHT))
 
 
 class PairsInput(QWidget):

@@ -120,7 +120,7 @@ class ModelCard(Card):
         self.gpu_button = button("Load on GPU", on_click=lambda: self._load("gpu"))
         self.retry_button = button("Retry", "primary", on_click=lambda: self._load(""))
         self.edit_button = button("Edit", on_click=lambda: self.edit_clicked.emit(self.name))
-        self.log_button = button("Show log", "ghost", on_click=self._toggle_log)
+        self.log_button = button("Log", "ghost", on_click=self._toggle_log)
         self.unload_button = button("Unload", on_click=lambda: self.unload_clicked.emit(self.name))
         self.reload_button = button("Reload", "primary", on_click=lambda: self._load(""))
         self.curl_button = CopyButton(lambda: curl(self.name), "Copy curl", "Copy a request to this model as curl")
@@ -140,13 +140,13 @@ class ModelCard(Card):
         buttons.addWidget(self.queue)
         self.body.setContentsMargins(15, 11, 15, 13)
         self.body.addLayout(head)
-        for item in (self.meta, self.note, self.error, self.reload_note, self.progress, self.strip):
-            self.body.addWidget(item)
+        for line in (self.meta, self.note, self.error, self.reload_note, self.progress, self.strip):
+            self.body.addWidget(line)
         self.body.addSpacing(2)
         self.body.addLayout(buttons)
         self.body.addWidget(self.log)
-        for item in (self.note, self.error, self.reload_note, self.progress, self.strip, self.log):
-            item.hide()
+        for hidden in (self.note, self.error, self.reload_note, self.progress, self.strip, self.log):
+            hidden.hide()
 
     def set_values(self, values: CardValues) -> None:
         """Show new values; equal ones cost nothing."""
@@ -193,7 +193,7 @@ class ModelCard(Card):
     def _show_log(self) -> None:
         there = self.values is not None and bool(self.values.log_tail)
         self.log.setVisible(there and self._log_open)
-        self.log_button.setText("Hide log" if self._log_open else "Show log")
+        self.log_button.setToolTip("Hide the log" if self._log_open else "Show the last lines of the log")
 
     def _load(self, device: str) -> None:
         self.load_clicked.emit(self.name, device)

@@ -6,13 +6,14 @@ What the fields mean is ``model_fields``'s business; the file's metadata and the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from laya_desktop.gui.qtmodels.model_estimate import EstimateWords
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
-from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput, connect_all
+from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput
 from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, column, label, row, set_property
 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
@@ -105,7 +106,7 @@ class ModelForm(QWidget):
         self.max_wait = TextInput("120s")
         self.idle_unload = TextInput("never, or e.g. 10m")
         self.preload = Switch("load with the node")
-        self.warmup = Switch("warm up while loading")
+        self.warmup = Switch("while loading")
         self.rows = {
             "name": FieldRow("Name", self.name),
             "path": FieldRow("File", self.path),
@@ -133,8 +134,8 @@ class ModelForm(QWidget):
 
     def _connect(self) -> None:
         self._editors: dict[str, Editor | PathInput] = {key: getattr(self, key) for key in self.rows}
-        connect_all((e for key, e in self._editors.items() if key not in _HELD), lambda: self._tell(False))
-        connect_all((self.name, self.path.line), lambda: self._tell(True))
+        for key, editor in self._editors.items():
+            editor.edited.connect(lambda hold=key in _HELD: self._tell(hold))
         for editor in self._editors.values():
             line = editor.line if isinstance(editor, PathInput) else editor
             if isinstance(line, TextInput):
@@ -142,7 +143,7 @@ class ModelForm(QWidget):
 
     def fields(self) -> ModelFields:
         """What the form holds."""
-        values = {key: editor.value() for key, editor in self._editors.items()}
+        values: dict[str, Any] = {key: editor.value() for key, editor in self._editors.items()}
         return ModelFields(**values, kept=self._kept)
 
     def set_fields(self, fields: ModelFields) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
 
 from laya_desktop.config.schema import NodeConfig
@@ -27,7 +27,7 @@ from laya_desktop.gui.views.inputs import TextInput
 from laya_desktop.gui.views.model_card import ModelCard
 from laya_desktop.gui.views.model_files import ModelFiles
 from laya_desktop.gui.views.model_form import ModelForm
-from laya_desktop.gui.views.part_panel import PartPanel
+from laya_desktop.gui.views.part_panel import FormState, PartPanel
 from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
 from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot
 
@@ -120,6 +120,11 @@ class ModelsPage(QWidget):
             shortcut = QShortcut(QKeySequence(keys), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(action)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave more room to the cards of a narrow page."""
+        super().resizeEvent(event)
+        self.panel.fit_page(event.size().width())
 
     def set_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show a snapshot: cards change in place; selection, scroll position and typed text stay."""
@@ -255,20 +260,9 @@ class ModelsPage(QWidget):
         if editor.fields is None:
             return
         card = self.cards.get(editor.name or "")
-        if editor.is_draft:
-            note = "A draft: it is not part of the node until you add it."
-        elif editor.problems:
-            note = "Not in force: put right what is marked below."
-        elif card is not None and card.values is not None and card.values.reload:
-            note = "Changes take effect at the next load."
-        else:
-            note = "Changes act at once; they are kept when you save."
-        self.panel.show_form(
-            editor.fields.name.strip() or "Unnamed model",
-            note,
-            draft=editor.is_draft,
-            dirty=editor.dirty and bool(editor.problems),
-        )
+        waits = card is not None and card.values is not None and bool(card.values.reload)
+        state = FormState.of(draft=editor.is_draft, problems=bool(editor.problems), waits=waits)
+        self.panel.show_form(editor.fields.name.strip() or "Unnamed model", state)
 
     def _show_selection(self) -> None:
         for name, card in self.cards.items():
@@ -288,6 +282,8 @@ class ModelsPage(QWidget):
 
     def _estimate(self) -> None:
         """Ask what the form's model would take; an answer that comes too late is dropped."""
+        if not self.isVisible():
+            return  # a dry run costs a process; showing the page asks again
         config, fields = self._bridge.config, self.editor.fields
         self._estimates += 1
         ticket = self._estimates

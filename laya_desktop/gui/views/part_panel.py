@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
 
@@ -20,7 +22,26 @@ from laya_desktop.gui.views.widgets import (
     scrolled,
 )
 
-PANEL_WIDTH = 380
+PANEL_WIDTH, PANEL_WIDTH_NARROW, NARROW_PAGE = 380, 312, 1000
+"""Width of the panel, width of it on a narrow page, and where narrow begins, px."""
+
+
+class FormState(Enum):
+    """What becomes of what the form holds: in words, and in fewer words for a narrow panel."""
+
+    LIVE = ("Changes act at once; they are kept when you save.", "Acts at once, kept when you save.")
+    NEXT_LOAD = ("Changes take effect at the next load.", "Takes effect at the next load.")
+    WRONG = ("Not in force: put right what is marked below.", "Not in force: see what is marked.")
+    DRAFT = ("A draft: it is not in use until you add it.", "A draft, not in use until added.")
+
+    @classmethod
+    def of(cls, *, draft: bool, problems: bool, waits: bool = False) -> FormState:
+        """The state that matters most."""
+        if draft:
+            return cls.DRAFT
+        if problems:
+            return cls.WRONG
+        return cls.NEXT_LOAD if waits else cls.LIVE
 
 
 class PartPanel(QWidget):
@@ -74,16 +95,21 @@ class PartPanel(QWidget):
         card.body.addLayout(footer)
         return card
 
+    def fit_page(self, page_width: int) -> None:
+        """Leave more room to the rest of a narrow page."""
+        self.setFixedWidth(PANEL_WIDTH if page_width >= NARROW_PAGE else PANEL_WIDTH_NARROW)
+
     def show_empty(self) -> None:
         """Nothing is selected."""
         self._stack.setCurrentIndex(0)
 
-    def show_form(self, title: str, subtitle: str, *, draft: bool, dirty: bool) -> None:
-        """Show the form under a title; a draft can be added, unfinished edits can be discarded."""
+    def show_form(self, title: str, state: FormState) -> None:
+        """Show the form under a title; a draft can be added, wrong edits can be discarded."""
+        draft = state is FormState.DRAFT
         self.title.set_text(title)
-        self.subtitle.set_text(subtitle)
+        self.subtitle.set_text(*state.value)
         self.add_button.setVisible(draft)
-        self.discard_button.setVisible(draft or dirty)
+        self.discard_button.setVisible(draft or state is FormState.WRONG)
         self.discard_button.setText("Discard draft" if draft else "Discard edits")
         self._stack.setCurrentIndex(1)
 

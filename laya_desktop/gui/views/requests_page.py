@@ -45,6 +45,8 @@ _WIDTHS = {
     RequestColumn.DURATION: 82,
     RequestColumn.STATUS: 62,
 }
+_SPARED, _LEAST_ERROR = (RequestColumn.PROMPT, RequestColumn.DURATION, RequestColumn.PLACE, RequestColumn.RATE), 120
+"""What a narrow table leaves out first, and the room that an error needs, px."""
 _DETAIL_COLUMNS = 4
 _TONES = {"accent": "calm", "secondary": "neutral"}
 
@@ -118,6 +120,7 @@ class RequestsPage(QWidget):
         table = Table("Requests", self._on_key)
         table.setModel(self.model)
         table.set_columns({int(c): w for c, w in _WIDTHS.items()}, RequestColumn.ERROR)
+        table.spare_columns(_SPARED, _LEAST_ERROR)
         table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
         table.setItemDelegate(TextDelegate(lambda index: index.data(TONE_ROLE), table))
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)

@@ -15,7 +15,7 @@ from laya_desktop.gui.views.inputs import Choice, TextInput
 from laya_desktop.gui.views.widgets import Card, button, column, label, row, scrolled, set_property
 from laya_desktop.state.snapshot import NodeSnapshot, RouteExplanation
 
-_RESULT_HEIGHT = 92
+_RESULT_HEIGHT = 76
 
 
 class RouteTester(Card):
@@ -31,8 +31,8 @@ class RouteTester(Card):
         self.method.set_value("POST")
         self.path = TextInput("/v1/model/chat/completions", mono=True)
         self.path.set_value("/v1/model/chat/completions")
-        self.headers = TextInput("X-Tier: pro", mono=True)
-        self.model = TextInput("model id", mono=True)
+        self.headers = TextInput("headers, e.g. X-Tier: pro", mono=True)
+        self.model = TextInput("model id of the body", mono=True)
         for widget, name, tip in (
             (self.method, "Method", ""),
             (self.path, "Path", "Path of the request"),
@@ -49,11 +49,14 @@ class RouteTester(Card):
         self.verdict.setTextFormat(Qt.TextFormat.RichText)
         self.verdict.setWordWrap(True)
         self.losers.setAlignment(Qt.AlignmentFlag.AlignTop)
-        inputs = row(self.method)
-        for widget, stretch in ((self.path, 5), (self.headers, 3), (self.model, 2), (self.ask_button, 0)):
-            inputs.addWidget(widget, stretch)
+        first, second = row(self.method), row()
+        first.addWidget(self.path, 1)
+        first.addWidget(self.ask_button)
+        second.addWidget(self.headers, 3)
+        second.addWidget(self.model, 2)
         self.body.addLayout(row(label("Try a request", "title"), None, label("nothing is sent", "secondary")))
-        self.body.addLayout(inputs)
+        self.body.addLayout(first)
+        self.body.addLayout(second)
         result = QWidget()
         result.setLayout(column(self.verdict, self.losers, None, spacing=3))
         area = scrolled(result)

@@ -6,7 +6,7 @@ Shows what is in force or on its way there; the switch, the form and Delete are 
 from __future__ import annotations
 
 from PySide6.QtCore import QItemSelection, QModelIndex, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QStackedLayout, QWidget
 
 from laya_desktop.config.schema import NodeConfig
@@ -22,7 +22,7 @@ from laya_desktop.gui.qtmodels.route_table import RouteColumn, RouteFilterModel,
 from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE
 from laya_desktop.gui.views.cells import Index, MatchDelegate, SwitchDelegate, Table, TextDelegate, flip
 from laya_desktop.gui.views.inputs import TextInput
-from laya_desktop.gui.views.part_panel import PartPanel
+from laya_desktop.gui.views.part_panel import NARROW_PAGE, FormState, PartPanel
 from laya_desktop.gui.views.route_form import RouteForm
 from laya_desktop.gui.views.route_history import RouteHistory
 from laya_desktop.gui.views.route_tester import RouteTester
@@ -37,6 +37,8 @@ _LIMITS = {
     RouteColumn.P99: (68, 80),
 }
 """Least and most width of columns, px."""
+_SPARED, _LEAST_MATCH = (RouteColumn.P99, RouteColumn.PRIORITY, RouteColumn.HITS), 132
+"""What a narrow table leaves out first, and the room that the match needs, px."""
 
 
 class RoutesPage(QWidget):
@@ -76,6 +78,9 @@ class RoutesPage(QWidget):
         self.copy_button = button("Duplicate", icon="duplicate", on_click=self.duplicate)
         self.delete_button = button("Delete", icon="trash", on_click=self.delete)
         self.undo_button = button("Undo", icon="undo", on_click=self.history.stack.undo)
+        for tool, text in ((self.copy_button, "Duplicate"), (self.delete_button, "Delete"), (self.undo_button, "Undo")):
+            tool.setAccessibleName(text)
+            tool.setToolTip(text)
         self.filter = TextInput("Filter routes")
         self.filter.setAccessibleName("Filter routes")
         self.filter.setClearButtonEnabled(True)
@@ -126,6 +131,20 @@ class RoutesPage(QWidget):
             shortcut.activated.connect(action)
         self._show_history()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say less on a narrow page."""
+        super().resizeEvent(event)
+        narrow = event.size().width() < NARROW_PAGE
+        self.panel.fit_page(event.size().width())
+        for tool, text in ((self.copy_button, "Duplicate"), (self.delete_button, "Delete"), (self.undo_button, "Undo")):
+            tool.setText("" if narrow else text)
+        self.filter.setFixedWidth(140 if narrow else 180)
+        self._fit_table()
+
+    def _fit_table(self) -> None:
+        self.table.fit_columns({int(c): limits for c, limits in _LIMITS.items()})
+        self.table.spare_columns(_SPARED, _LEAST_MATCH)
+
     def set_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show a snapshot; selection, scroll position and typed text stay."""
         config = self._bridge.config or NodeConfig()
@@ -169,7 +188,7 @@ class RoutesPage(QWidget):
         self.model.update_rows(route_rows(snapshot, config, self.editor.unfinished))
         self._updating = False
         self._stack.setCurrentIndex(0 if self.model.rows else 1)
-        self.table.fit_columns({int(c): limits for c, limits in _LIMITS.items()})
+        self._fit_table()
         if self.editor.fields is None and self.proxy.rowCount():
             current = self.table.currentIndex()
             self.editor.show((current if current.isValid() else self.proxy.index(0, 0)).data(ROW_ROLE).name)
@@ -230,18 +249,8 @@ class RoutesPage(QWidget):
         if editor.fields is None:
             self._show_tools()
             return
-        if editor.is_draft:
-            note = "A draft: it takes no requests until you add it."
-        elif editor.problems:
-            note = "Not in force: put right what is marked below."
-        else:
-            note = "Changes act at once; they are kept when you save."
-        self.panel.show_form(
-            editor.fields.name.strip() or "Unnamed route",
-            note,
-            draft=editor.is_draft,
-            dirty=editor.dirty and bool(editor.problems),
-        )
+        state = FormState.of(draft=editor.is_draft, problems=bool(editor.problems))
+        self.panel.show_form(editor.fields.name.strip() or "Unnamed route", state)
         self.panel.set_error(editor.problems.get(None))
         self.form.set_problems(editor.problems)
         self.panel.preview.set_text(route_fields.yaml_of(editor.fields).rstrip())
