@@ -27,6 +27,39 @@ Failed = Callable[[LayaError], None]
 _POLL_MS = 50
 
 
+class _EditsUnderWay:
+    """Configurations sent to the node that no snapshot has shown yet. A snapshot may lag behind an accepted one."""
+
+    def __init__(self) -> None:
+        self.newest: NodeConfig | None = None
+        """The last one sent and not refused; None: the snapshot's is the newest."""
+        self._accepted: NodeConfig | None = None
+        self._open = 0
+        self._awaited_revision = 0
+
+    def on_sent(self, config: NodeConfig, snapshot: NodeSnapshot) -> None:
+        if self.newest is None:
+            self._awaited_revision = snapshot.config_status.revision
+        self.newest = config
+        self._open += 1
+
+    def on_accepted(self, config: NodeConfig) -> None:
+        self._open -= 1
+        self._awaited_revision += 1
+        self._accepted = config
+
+    def on_refused(self, config: NodeConfig) -> None:
+        self._open -= 1
+        if self.newest is config:
+            self.newest = self._accepted
+
+    def on_snapshot(self, snapshot: NodeSnapshot) -> None:
+        """Forget them once a snapshot has the last one, or a later revision from elsewhere."""
+        arrived = snapshot.config_status.revision >= self._awaited_revision or snapshot.config == self.newest
+        if not self._open and arrived:
+            self.newest = self._accepted = None
+
+
 class NodeBridge(QObject):
     """Emits what the node says; sends what the user asks."""
 
@@ -42,8 +75,7 @@ class NodeBridge(QObject):
         self._service = service
         self._snapshot = service.snapshot
         self._settled: deque[tuple[Future[Any], Done | None, Failed | None]] = deque()
-        self._sent: NodeConfig | None = None
-        self._applying = 0
+        self._edits = _EditsUnderWay()
         self._timer = QTimer(self)
         self._timer.setInterval(_POLL_MS)
         self._timer.timeout.connect(self.poll)
@@ -67,7 +99,7 @@ class NodeBridge(QObject):
 
         Two edits within one snapshot's time therefore never undo each other.
         """
-        return self._sent if self._sent is not None else self._snapshot.config
+        return self._edits.newest or self._snapshot.config
 
     def poll(self) -> None:
         """Deliver finished commands, events and a new snapshot, in this order."""
@@ -78,8 +110,7 @@ class NodeBridge(QObject):
         snapshot = self._service.snapshot
         if snapshot.seq != self._snapshot.seq:
             self._snapshot = snapshot
-            if not self._applying:
-                self._sent = None
+            self._edits.on_snapshot(snapshot)
             self.snapshot_changed.emit(snapshot)
 
     def start_node(self) -> None:
@@ -104,18 +135,15 @@ class NodeBridge(QObject):
 
     def apply_config(self, config: NodeConfig, done: Done | None = None, failed: Failed | None = None) -> None:
         """Put a configuration in force; ``done(None)`` once it is."""
-        self._sent = config
-        self._applying += 1
+        self._edits.on_sent(config, self._snapshot)
 
         def on_done(result: Any) -> None:
-            self._applying -= 1
+            self._edits.on_accepted(config)
             if done:
                 done(result)
 
         def on_failed(error: LayaError) -> None:
-            self._applying -= 1
-            if self._sent is config:
-                self._sent = None
+            self._edits.on_refused(config)
             failed(error) if failed else self.command_failed.emit(error)
 
         self._send(self._service.apply_config(config), on_done, on_failed)
@@ -134,6 +162,10 @@ class NodeBridge(QObject):
     def export_config(self, path: Path, done: Done | None = None) -> None:
         """Write a copy; ``done(Path)``."""
         self._send(self._service.export_config(path), done)
+
+    def diff_config(self, done: Done, failed: Failed | None = None) -> None:
+        """``done(str)``: unified diff from the file to what saving would write."""
+        self._send(self._service.diff_config(), done, failed)
 
     def revert_config(self, done: Done | None = None) -> None:
         """Go back to the file."""

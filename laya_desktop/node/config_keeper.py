@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.store import ConfigDocument
@@ -16,6 +16,9 @@ from laya_desktop.state.snapshot import ConfigStatus
 
 OffLoop = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a blocking call in the thread pool."""
+Sight = tuple[int, int] | None
+"""Time of the last change in nanoseconds, and bytes; ``GONE`` where there is no file."""
+GONE: Final = None
 
 
 class ConfigKeeper:
@@ -53,7 +56,8 @@ class ConfigKeeper:
     async def export(self, config: NodeConfig, path: Path) -> None:
         """Write a copy and stay with the present file. Raises LayaError."""
         document = self._document
-        if document.path is not None and path.expanduser().resolve() == document.path.resolve():
+        own = document.path
+        if own is not None and await self._off_loop(lambda: path.expanduser().resolve() == own.resolve()):
             await self.save(config, None, overwrite=False)
             return
         await self._off_loop(lambda: document.save(config, path, overwrite=True))
@@ -66,18 +70,40 @@ class ConfigKeeper:
         document: ConfigDocument = await self._off_loop(lambda: ConfigDocument.load(wanted))
         return document
 
-    async def look(self) -> bool:
-        """Compare with the disk; True when the file has just been found changed."""
+    async def sight(self) -> Sight:
+        """How the file looks on disk now."""
+        path = self._document.path
+        seen: Sight = GONE if path is None else await self._off_loop(lambda: _sight_of(path))
+        return seen
+
+    @property
+    def known_sight(self) -> Sight:
+        """How it looked when it was last read or written."""
+        identity = self._document.identity
+        return GONE if identity is None else (identity.mtime_ns, identity.size_bytes)
+
+    def mark_changed(self, changed: bool) -> None:
+        """Note whether the file on disk is another than the one read."""
+        if changed != self.status.changed_on_disk:
+            self.status = replace(self.status, changed_on_disk=changed)
+
+    async def diff(self, config: NodeConfig) -> str:
+        """Unified diff from the file as read to what saving would write. Raises LayaError."""
         document = self._document
-        changed = document.path is not None and await self._off_loop(document.changed_on_disk)
-        if document is not self._document or changed == self.status.changed_on_disk:
-            return False
-        self.status = replace(self.status, changed_on_disk=changed)
-        return bool(changed)
+        text: str = await self._off_loop(lambda: document.diff(config))
+        return text
 
     def _compare(self, config: NodeConfig, revision: int, *, on_disk: bool) -> None:
         path, unsaved = _text(self._document.path), self._document.unsaved(config)
         self.status = ConfigStatus(path, revision, unsaved, on_disk)
+
+
+def _sight_of(path: Path) -> Sight:
+    try:
+        status = path.stat()
+    except OSError:
+        return GONE
+    return status.st_mtime_ns, status.st_size
 
 
 def _text(path: Path | None) -> str | None:

@@ -18,6 +18,7 @@ from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.config_keeper import ConfigKeeper
+from laya_desktop.node.config_watch import ConfigWatch
 from laya_desktop.node.metrics import Metrics
 from laya_desktop.node.model_tools import free_bytes
 from laya_desktop.node.params import engine_params
@@ -27,7 +28,7 @@ from laya_desktop.node.records import RequestLog, RequestRecord
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import NodeState
-from laya_desktop.state.events import ConfigApplied, ConfigChangedOnDisk, ConfigSaved, Event, NodeStateChanged, Notice
+from laya_desktop.state.events import ConfigApplied, ConfigSaved, Event, NodeStateChanged, Notice
 from laya_desktop.state.snapshot import (
     Capability,
     NodeSnapshot,
@@ -48,8 +49,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 SNAPSHOT_S = 0.25
 GRACE_S = 5.0
-LOOK_EVERY = 4
-"""Snapshots between two looks at the configuration file."""
 
 
 class Node:
@@ -81,8 +80,9 @@ class Node:
         self._pool = ModelPool(parts.make_handle, self._params, self.emit, self.request_publish)
         self._subscribers: set[asyncio.Queue[Event]] = set()
         self._lock = asyncio.Lock()
+        self._watch = ConfigWatch(self._keeper, self._lock, lambda: self.config, self._apply, self.emit)
         self._publish_due: asyncio.TimerHandle | None = None
-        self._ticker: asyncio.Task[None] | None = None
+        self._clocks: tuple[asyncio.Task[None], ...] = ()
         self._draining = False
 
     # -- life
@@ -92,7 +92,10 @@ class Node:
         self._pool.configure(self.config.models)
         self.upstreams.update(self.config)
         self._report_table()
-        self._ticker = spawn(self._tick_forever(), "node ticker")
+        self._clocks = (
+            spawn(self._tick_forever(), "node ticker"),
+            spawn(self._watch.run_forever(), "configuration watch"),
+        )
         spawn(self._probe(), "device probe")
         for model in self.config.models:
             if model.preload:
@@ -105,8 +108,8 @@ class Node:
         await self._pool.close()
         await self.upstreams.close()
         self._parts.telemetry.close()
-        if self._ticker:
-            self._ticker.cancel()
+        for clock in self._clocks:
+            clock.cancel()
         if self._publish_due:
             self._publish_due.cancel()
         self.publish()
@@ -210,6 +213,10 @@ class Node:
         """Write a copy; the current file and the unsaved state stay. Raises LayaError."""
         await self._keeper.export(self.config, path)
         return path
+
+    async def diff_config(self) -> str:
+        """Unified diff from the file as read to what saving would write. Raises LayaError."""
+        return await self._keeper.diff(self.config)
 
     async def revert_config(self) -> None:
         """Read the file again and put it in force. Raises ConfigError."""
@@ -329,8 +336,6 @@ class Node:
         self._pool.tick(now_s)
         waiting = {m.name: (m.waiting, m.queue_limit) for m in self.snapshot.models}
         self._parts.forecaster.update(now_s, self._sample.machine, waiting, self._guard)
-        if self.snapshot.seq % LOOK_EVERY == 0 and await self._keeper.look():
-            self.emit(ConfigChangedOnDisk(self._keeper.status.path or ""))
         self.publish()
 
     # -- inside

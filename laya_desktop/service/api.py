@@ -62,6 +62,10 @@ class NodeServiceApi(Protocol):
         """Write a copy; the current file and the unsaved state stay as they are."""
         ...
 
+    def diff_config(self) -> Future[str]:
+        """Unified diff from the file to what saving would write; empty where nothing would change."""
+        ...
+
     def revert_config(self) -> Future[None]:
         """Read the file again and put it in force."""
         ...

@@ -109,6 +109,10 @@ class NodeService:
         """Write a copy."""
         return self._send(lambda node: node.export_config(path))
 
+    def diff_config(self) -> Future[str]:
+        """What saving would change in the file."""
+        return self._send(lambda node: node.diff_config())
+
     def revert_config(self) -> Future[None]:
         """Back to the file."""
         return self._send(lambda node: node.revert_config())

@@ -170,6 +170,10 @@ class FakeGateway:
         self._command("save", overwrite)
         return path or Path("app.yaml")
 
+    async def diff_config(self) -> str:
+        self._command("diff")
+        return "--- app.yaml\n+++ app.yaml (unsaved)\n"
+
     async def subscribe(self) -> AsyncIterator[Event]:
         self.subscribers += 1
         try:

@@ -54,6 +54,7 @@ class FakeService:
         self.answers: dict[str, Any] = {
             "save_config": Path("app.yaml"),
             "export_config": Path("copy.yaml"),
+            "diff_config": "--- app.yaml\n+++ app.yaml (unsaved)\n@@ -1 +1,2 @@\n version: 1\n+routes: []\n",
             "cancel_request": True,
             "explain_route": RouteExplanation(
                 winner="chat",
@@ -171,6 +172,9 @@ class FakeService:
 
     def export_config(self, path: Path) -> Future[Path]:
         return self._call("export_config", path)
+
+    def diff_config(self) -> Future[str]:
+        return self._call("diff_config")
 
     def revert_config(self) -> Future[None]:
         return self._call("revert_config")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Exchange", str], Awaitable[None]]
 
 HEARTBEAT_S = 15.0
+DIFF = "text/x-diff; charset=utf-8"
 
 _T = TypeVar("_T")
 
@@ -63,6 +64,7 @@ class AdminApi:
             "snapshot": {"GET": self._snapshot},
             "events": {"GET": self._events},
             "config": {"GET": self._get_config, "PUT": self._put_config},
+            "diff": {"GET": self._diff},
             "save": {"POST": self._save},
             "routes/explain": {"POST": self._explain},
         }
@@ -139,6 +141,9 @@ class AdminApi:
 
     async def _get_config(self, exchange: Exchange, _name: str) -> None:
         exchange.respond(200, encode(self._gateway.config))
+
+    async def _diff(self, exchange: Exchange, _name: str) -> None:
+        exchange.respond(200, (await self._gateway.diff_config()).encode(), DIFF)
 
     # -- commands
 

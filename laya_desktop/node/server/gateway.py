@@ -91,6 +91,10 @@ class Gateway(Protocol):
         """Write the configuration to its file."""
         ...
 
+    async def diff_config(self) -> str:
+        """Unified diff from the file to what saving would write. Raises LayaError."""
+        ...
+
     def subscribe(self) -> AsyncIterator[Event]:
         """Events from now on (``/admin/events``)."""
         ...
