@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
@@ -275,6 +277,8 @@ class Node:
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""
         params = self._params(model, device)
+        if params.device == "auto" and not self._capability.gpu_available:
+            params = msgspec.structs.replace(params, device="cpu")
         reserve = self._guard.reserve_vram if params.device.startswith("gpu") else self._guard.reserve_ram
         free = free_bytes(self.snapshot.machine, params.device, reserve_bytes=reserve)
         return await self._parts.tools.estimate(model, Path(params.path), params.device, free)

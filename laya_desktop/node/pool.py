@@ -24,7 +24,7 @@ from laya_desktop.state.snapshot import ModelSnapshot, SlotSnapshot
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig
-    from laya_desktop.node.engines.base import Generate
+    from laya_desktop.node.engines.base import Generate, Loaded
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.telemetry import WorkerUsage
 
@@ -283,7 +283,7 @@ class ModelPool:
             error=str(runtime.error) if runtime.error else None,
             log_tail=runtime.log_tail,
             device=loaded.device if loaded else None,
-            device_note=loaded.device_note if loaded else None,
+            device_note=_notes(loaded) if loaded else None,
             offloaded_layers=loaded.offloaded_layers if loaded else None,
             total_layers=loaded.total_layers if loaded else None,
             slots=self._slots(runtime),
@@ -318,3 +318,8 @@ class ModelPool:
             else:
                 slots.append(SlotSnapshot(slot_id, stream.record.phase, stream.ticket.request_id, tokens))
         return tuple(slots)
+
+
+def _notes(loaded: Loaded) -> str | None:
+    """What there is to say about the load: the choice of device, a missing template, a context beyond the trained one."""
+    return " ".join(note for note in (loaded.device_note, *loaded.notes) if note) or None
