@@ -321,5 +321,5 @@ class ModelPool:
 
 
 def _notes(loaded: Loaded) -> str | None:
-    """What there is to say about the load: the choice of device, a missing template, a context beyond the trained one."""
+    """What there is to say about a load: the choice of device, a missing template, a context beyond the trained one."""
     return " ".join(note for note in (loaded.device_note, *loaded.notes) if note) or None
