@@ -9,11 +9,13 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from laya_desktop.state.enums import Phase, Priority
 from laya_desktop.state.snapshot import RequestSnapshot
 
 RECENT_KEPT = 200
+CacheMode = Literal["auto", "force", "refresh", "no_store"]
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +44,15 @@ class RequestRecord:
     status: int | None = None
     error: str | None = None
     finish_reason: str | None = None
+    expected_wait_s: float | None = None
+    waiting_for: str | None = None
+    caller: str = ""
+    """Who asks, as a digest of the key; callers never share cached answers."""
+    cache_mode: CacheMode = "auto"
+    """What the caller asks of the response cache: ``auto`` deterministic requests only, ``force`` any request,
+    ``refresh`` no stored answer but keep the new one, ``no_store`` neither."""
+    cache: str | None = None
+    """``hit``, ``miss`` or ``bypass``, set by the node; None: the model has no response cache."""
     cancel: Callable[[str], None] | None = None
     """Set by the server for requests that no model's queue knows (those sent to an upstream); takes the reason."""
 
@@ -68,6 +79,7 @@ class RequestRecord:
         if self.finished_s is None:
             self.finished_s = time.monotonic()
             self.phase, self.status, self.error, self.queue_place = phase, status, error, None
+            self.expected_wait_s = self.waiting_for = None
 
     def snapshot(self, now_s: float) -> RequestSnapshot:
         """A frozen copy."""
@@ -93,6 +105,9 @@ class RequestRecord:
             status=self.status,
             error=self.error,
             finish_reason=self.finish_reason,
+            expected_wait_s=self.expected_wait_s,
+            waiting_for=self.waiting_for,
+            cache=self.cache,
         )
 
 

@@ -41,6 +41,22 @@ class SlotSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheSnapshot:
+    """A model's response cache since the node started."""
+
+    enabled: bool = False
+    entries: int = 0
+    bytes: int = 0
+    """Of the answers kept."""
+    max_entries: int = 0
+    max_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+    saved_s: float = 0.0
+    """Seconds of generation that the hits did not cost."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSnapshot:
     """One configured model and what is really running of it."""
 
@@ -74,6 +90,17 @@ class ModelSnapshot:
     last_used_unix_s: float | None = None
     changed_keys: tuple[str, ...] = ()
     """Keys of its configuration that changed since it was loaded and act at the next load, e.g. ``num_worker``."""
+    replicas: int = 1
+    """Processes wanted; ``slots`` and the figures of processor and memory are those of all of them."""
+    pids: tuple[int, ...] = ()
+    """Process ids of the replicas that run; ``pid`` is the first."""
+    pinned: bool = False
+    load_note: str | None = None
+    """What a load waits for, e.g. "waiting for memory: 'a' finishes 1 answer"; None while it waits for nothing."""
+    expected_wait_s: float | None = None
+    """Seconds until a request that came now would start, from the measured service rate; None: unknown."""
+    cache: CacheSnapshot | None = None
+    """None: its cache is off and empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +141,12 @@ class RequestSnapshot:
     status: int | None = None
     error: str | None = None
     finish_reason: str | None = None
+    expected_wait_s: float | None = None
+    """Seconds until it is likely to start; None when not waiting or unknown."""
+    waiting_for: str | None = None
+    """In words what a queued request waits for: "a free slot", "the model to load (40 %)" …; None when not waiting."""
+    cache: str | None = None
+    """``hit``, ``miss`` or ``bypass``; None: the model has no response cache."""
 
 
 @dataclass(frozen=True, slots=True)
