@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from laya_desktop.errors import LayaError
 from laya_desktop.state.events import (
+    ConfigApplied,
     ConfigChangedOnDisk,
     ConfigSaved,
     Event,
@@ -92,7 +93,7 @@ def settled_by(event: Event) -> str | None:
     match event:
         case ModelLoaded():
             return f"model:{event.model}"
-        case ConfigSaved():
+        case ConfigSaved() | ConfigApplied(source="file" | "revert" | "open"):
             return "config:disk"
         case NodeStateChanged(state="running"):
             return "node:state"

@@ -1,7 +1,7 @@
 """Edits of the configuration's file by others: applied, held back, or refused with their line. The node's loop.
 
 The file's time and size are read four times a second in the thread pool; the file itself only after they have changed
-and then stood still for one interval, so that a file caught half-written is mostly never read. Polling costs 0.02 % of
+and then stood still for one interval, so that a file caught half-written is mostly never read. Polling costs 0.04 % of
 a core, works on network drives and across editors that replace the file, and needs no library and no thread of its own.
 It never writes the file, and never puts anything in force while there are unsaved edits.
 """
@@ -144,7 +144,9 @@ class ConfigWatch:
             more = len(error.problems) - 1
             others = f" (and {more} more)" if more else ""
             reason = f"{error.problems[0].render(path.name)}{others}"
-        self._say("error", f"The change made to {path.name} outside is not in force; what was before it is. {reason}")
+        self._say(
+            "error", f"{path.name}: the change made outside is refused, and what was before it stays in force. {reason}"
+        )
 
     def _say_gone(self, path: Path) -> None:
         if not self._keeper.status.changed_on_disk:
