@@ -50,6 +50,8 @@ class CardValues:
     can_load: bool = False
     gpu_reason: str = ""
     """Why the GPU button is disabled; empty where it is not."""
+    gpu_reason_short: str = ""
+    """Its first sentence, for where the whole does not fit."""
     can_unload: bool = False
     reload: str = ""
     """What changed since it was loaded and acts at the next load; empty where nothing did."""
@@ -67,6 +69,7 @@ def card_values(
     """The card of a configured model. ``file``: its metadata, or what is wrong with it; None: not read yet."""
     live = snapshot.model(model.name) or ModelSnapshot(name=model.name)
     ready = live.state is ModelState.READY
+    reason = gpu_reason(snapshot.capability)
     info = None if isinstance(file, LayaError) else file
     fault = str(file) if isinstance(file, LayaError) and live.state is ModelState.UNLOADED else ""
     return CardValues(
@@ -85,7 +88,8 @@ def card_values(
         slots=tuple(_slot(s) for s in live.slots) if ready else (),
         queue=_queue(live) if ready else "",
         can_load=live.state in (ModelState.UNLOADED, ModelState.FAILED),
-        gpu_reason=gpu_reason(snapshot.capability),
+        gpu_reason=reason,
+        gpu_reason_short=reason.split(". ")[0].rstrip(".") + "." if reason else "",
         can_unload=live.state in (ModelState.READY, ModelState.LOADING),
         reload=reload_text(model, live),
         used_by=routes_to(model.name, config),

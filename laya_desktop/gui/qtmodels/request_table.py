@@ -119,4 +119,4 @@ def _tone(row: RequestSnapshot, column: int) -> str | None:
         return PHASES[row.phase][2]
     if column in (RequestColumn.ERROR, RequestColumn.STATUS) and row.phase is Phase.FAILED:
         return "critical"
-    return "secondary" if column == RequestColumn.TIME else None
+    return "secondary" if column in (RequestColumn.TIME, RequestColumn.ERROR) else None

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.qtmodels.route_rows import RouteRow
 from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE
 
 Index = QModelIndex | QPersistentModelIndex
@@ -92,6 +93,8 @@ class Table(QTableView):
         super().resizeEvent(event)
         if self._spared:
             self._spare()
+        if self.verticalHeader().sectionResizeMode(0) is QHeaderView.ResizeMode.ResizeToContents:
+            self.resizeRowsToContents()  # how many lines a cell needs depends on its width
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Offer the key to the page first."""
@@ -176,25 +179,39 @@ class MatchDelegate(_PaintedDelegate):
         """Draw it."""
         self.paint_back(painter, option, index)
         row = index.data(ROW_ROLE)
-        notes = row.notes
         area = option.rect.adjusted(MARGIN, 0, -MARGIN, 0)
-        block = LINE_HEIGHT * (1 + len(notes))
+        beside = self._fit_beside(row, area.width())
+        block = LINE_HEIGHT * self._lines(row, area.width())
         line = QRect(area.left(), area.center().y() - block // 2, area.width(), LINE_HEIGHT)
         painter.save()
         painter.setFont(theme.mono_font())
         used = _draw(painter, line, row.match, "text" if row.enabled else "secondary")
-        if row.conditions:
+        if row.conditions and beside:
             _draw(painter, line.adjusted(used + MARGIN, 0, 0, 0), row.conditions, "secondary")
+        elif row.conditions:
+            line.translate(0, LINE_HEIGHT)
+            _draw(painter, line, row.conditions, "secondary")
         painter.setFont(theme.ui_font(theme.FONT_SMALL))
-        for note in notes:
+        for note in row.notes:
             line.translate(0, LINE_HEIGHT)
             _draw(painter, line, note, "warn")
         painter.restore()
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """One line, and one for every note."""
+        """One line, one for conditions that do not fit beside the rule, and one for every note."""
         row = index.data(ROW_ROLE)
-        return QSize(120, ROW_HEIGHT + LINE_HEIGHT * len(row.notes) if row is not None else ROW_HEIGHT)
+        table = self.parent()
+        if row is None or not isinstance(table, QTableView):
+            return QSize(120, ROW_HEIGHT)
+        width = table.columnWidth(index.column()) - 2 * MARGIN
+        return QSize(120, ROW_HEIGHT + LINE_HEIGHT * (self._lines(row, width) - 1))
+
+    def _lines(self, row: RouteRow, width: int) -> int:
+        return 1 + len(row.notes) + (bool(row.conditions) and not self._fit_beside(row, width))
+
+    def _fit_beside(self, row: RouteRow, width: int) -> bool:
+        metrics = QFontMetrics(theme.mono_font())
+        return metrics.horizontalAdvance(row.match) + MARGIN + metrics.horizontalAdvance(row.conditions) <= width
 
 
 def _draw(painter: QPainter, area: QRect, text: str, role: str) -> int:

@@ -177,7 +177,7 @@ class ModelCard(Card):
         self.gpu_button.setEnabled(not values.gpu_reason)
         self.gpu_button.setToolTip(values.gpu_reason)
         self.gpu_note.setVisible(values.can_load and not failed)
-        self.gpu_note.set_text(values.gpu_reason)
+        self.gpu_note.set_text(values.gpu_reason, values.gpu_reason_short)
         self.retry_button.setVisible(failed)
         self.edit_button.setVisible(failed)
         self.log_button.setVisible(bool(values.log_tail))

@@ -39,6 +39,11 @@ class EstimateBar(QWidget):
         for item in (self.bar, self.caption, self.reason):
             layout.addWidget(item)
 
+    def set_pending(self) -> None:
+        """The values on show are being estimated again."""
+        self.verdict.setText("estimating …")
+        set_property(self.verdict, "tone", "neutral")
+
     def set_words(self, words: EstimateWords) -> None:
         """Show an estimate."""
         self.title.setText(words.title)

@@ -157,7 +157,6 @@ class ModelsPage(QWidget):
             config = config.without_route(route)
         self._bridge.apply_config(config.without_model(name))
         self.editor.forget(name)
-        self.set_snapshot(self._bridge.snapshot)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Files may have come or gone while another page was shown."""
@@ -170,7 +169,7 @@ class ModelsPage(QWidget):
         self._estimate_timer.start()
 
     def _show(self, snapshot: NodeSnapshot) -> None:
-        config = self._bridge.config or NodeConfig()
+        config = snapshot.config or NodeConfig()  # what is in force; the form works on edits under way too
         self._keep_cards([m.name for m in config.models])
         words = self.filter.value()
         for model in config.models:
@@ -290,9 +289,12 @@ class ModelsPage(QWidget):
         part = None
         if config is not None and fields is not None and fields.path.strip():
             part, _ = MODEL_KIND.parse(fields, config, self.editor.name)
+        if part is not None and isinstance(self.files.get(str(part.path)), LayaError):
+            part = None
         if part is None:
             self._show_estimate(NO_FILE if fields is None or not fields.path.strip() else UNKNOWN)
             return
+        self.form.estimate.set_pending()
         self._bridge.estimate_model(
             part,
             None,

@@ -28,7 +28,9 @@ from laya_desktop.gui.views.widgets import (
     column,
     label,
     row,
+    set_property,
 )
+from laya_desktop.state.enums import Phase
 from laya_desktop.state.snapshot import NodeSnapshot, RequestSnapshot
 
 _ROW_HEIGHT = 28
@@ -94,6 +96,7 @@ class RequestDetails(Card):
             name.setText(name_text)
             value.setText(value_text)
         self.error.setText(request.error or "")
+        set_property(self.error, "role", "error" if request.phase is Phase.FAILED else "secondary")
         self.error.setVisible(bool(request.error))
         self.cancel_button.setVisible(not request.phase.finished)
 

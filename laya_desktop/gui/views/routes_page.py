@@ -147,12 +147,12 @@ class RoutesPage(QWidget):
 
     def set_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show a snapshot; selection, scroll position and typed text stay."""
-        config = self._bridge.config or NodeConfig()
+        config = self._bridge.config or NodeConfig()  # with edits on their way: the form works on it
         self.form.set_targets((m.name for m in config.models), (u.name for u in config.upstreams))
         self.history.sync()
         self.editor.sync()
         self.tester.set_snapshot(snapshot)
-        self._show_rows(snapshot, config)
+        self._show_rows(snapshot)
 
     def start_draft(self) -> None:
         """A new route, in the form only until it is added."""
@@ -178,12 +178,13 @@ class RoutesPage(QWidget):
             return
         self._change(config, config.without_route(name), f"delete {name}")
         self.editor.forget(name)
-        self._show_rows(self._bridge.snapshot, self._bridge.config or config)
 
     def _change(self, before: NodeConfig, after: NodeConfig, text: str) -> None:
         self._bridge.apply_config(after, done=lambda _none: self.history.record(before, after, text))
 
-    def _show_rows(self, snapshot: NodeSnapshot, config: NodeConfig) -> None:
+    def _show_rows(self, snapshot: NodeSnapshot) -> None:
+        """The table shows what is in force, and nothing that the node may still refuse."""
+        config = snapshot.config or NodeConfig()
         self._updating = True  # a renamed route is a removed row and a new one: the form leads, not the selection
         self.model.update_rows(route_rows(snapshot, config, self.editor.unfinished))
         self._updating = False
