@@ -21,7 +21,7 @@ class EngineParams(Message, frozen=True):
 
     name: str
     path: str
-    engine: Literal["llama_cpp", "fake"] = "llama_cpp"
+    engine: Literal["llama_cpp", "transformers", "fake"] = "llama_cpp"
     device: str = "auto"
     """``auto``, ``cpu``, ``gpu`` or ``gpu:N``."""
     gpu_layers: int | None = None
