@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from laya_desktop.config.frozen import SECRET_FIELDS, shown
+from laya_desktop.config.keys import ApiKey
 from laya_desktop.config.schema import MatchConfig, ModelConfig, NodeConfig, RouteConfig, UpstreamConfig
 
 Item = ModelConfig | UpstreamConfig | RouteConfig
 
 LISTS = {"models": "model", "upstreams": "upstream", "routes": "route"}
 _RULES = ("path", "prefix", "regex")
-_SECRET = {"api_keys", "admin_key", "api_key"}
 _IDENTITY = {"models": "path", "upstreams": "url", "routes": "match"}
 """The field that tells a renamed item from a new one."""
 
@@ -25,6 +27,8 @@ def describe(old: NodeConfig, new: NodeConfig) -> tuple[str, ...]:
     lines: list[str] = []
     for part in ("server", "log", "guard"):
         lines += [f"{part}: {text}" for text in _fields(getattr(old, part), getattr(new, part))]
+    if old.model_folders != new.model_folders:
+        lines.append(f"model_folders {_shown(_texts(old.model_folders))} → {_shown(_texts(new.model_folders))}")
     for kind, noun in LISTS.items():
         lines += _items(noun, kind, getattr(old, kind), getattr(new, kind))
     return tuple(lines)
@@ -86,16 +90,31 @@ def _fields(old: BaseModel, new: BaseModel, path: str = "") -> list[str]:
             lines.append(f"renamed to {b}")
         elif isinstance(a, BaseModel) and isinstance(b, BaseModel):
             lines += _fields(a, b, f"{path}{name}.")
-        elif name in _SECRET:
-            lines.append(f"{path}{name} changed")
+        elif name == "api_keys":
+            lines.append(f"{path}{name}: {_keys(a, b)}")
+        elif name in SECRET_FIELDS:
+            lines.append(f"{path}{name} {'set' if a is None else 'removed' if b is None else 'changed'}")
+        elif name == "headers":
+            lines.append(f"{path}{name} {_shown(shown(name, a))} → {_shown(shown(name, b))}")
         else:
             lines.append(f"{path}{name} {_shown(before[name])} → {_shown(after[name])}")
     return lines
 
 
+def _keys(old: tuple[str | ApiKey, ...], new: tuple[str | ApiKey, ...]) -> str:
+    """How many keys came and went, and no key."""
+    added, removed = len([k for k in new if k not in old]), len([k for k in old if k not in new])
+    counts = [f"{n} {word}" for n, word in ((added, "added"), (removed, "removed")) if n]
+    return ", ".join(counts) or "order changed"
+
+
 def _rule(match: MatchConfig) -> tuple[str, str]:
     """Which rule a match has, and what it says."""
     return next((name, str(value)) for name in _RULES if (value := getattr(match, name)) is not None)
+
+
+def _texts(paths: tuple[Path, ...]) -> list[str]:
+    return [str(p) for p in paths]
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from laya_desktop.config import legacy, migrations
 from laya_desktop.config.cross import cross_faults
-from laya_desktop.config.problems import explain
+from laya_desktop.config.problems import explain, is_secret
 from laya_desktop.config.reader import MAX_BYTES, Document, UnreadableYamlError, read
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import ConfigError, Problem, near
@@ -116,7 +117,7 @@ def _validate(
     if newer is not None:
         return None, legacy.Places(), [_placed(newer, legacy.Places(), document)]
     long, places, problems = legacy.expand(migrations.migrate(data))
-    problems = [*(document.problems if document else ()), *problems]
+    problems = [*(_discreet(p, document) for p in (document.problems if document else ())), *problems]
     config: NodeConfig | None = None
     try:
         config = NodeConfig.model_validate(_without_empty_parts(long))
@@ -139,6 +140,13 @@ class _Written(dict[Loc, str]):
 
     def get(self, key: Loc, default: Any = None) -> Any:
         return super().get(self._places.written(key), default)
+
+
+def _discreet(problem: Problem, document: Document | None) -> Problem:
+    """The reader knows no schema, so it repeats the values that it doubts: not where that is a secret."""
+    if document is None or problem.loc not in document.doubtful or not is_secret(problem.loc):
+        return problem
+    return replace(problem, message="This value is read in more than one way. Put it in quotes.")
 
 
 def _without_empty_parts(long: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def absolute_paths(config: NodeConfig, config_dir: Path | None) -> NodeConfig:
 
     models = tuple(m if m.engine == "fake" else m.model_copy(update={"path": fixed(m.path)}) for m in config.models)
     log = config.log if config.log.dir is None else config.log.model_copy(update={"dir": fixed(config.log.dir)})
-    return config.model_copy(update={"models": models, "log": log})
+    folders = tuple(fixed(f) for f in config.model_folders)
+    return config.model_copy(update={"models": models, "log": log, "model_folders": folders})
 
 
 def _in_package(model: ModelConfig) -> Path:

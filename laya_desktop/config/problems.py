@@ -15,12 +15,12 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import ErrorDetails, ValidationError
 
+from laya_desktop.config.frozen import SECRET_FIELDS
 from laya_desktop.errors import Problem, near
 
 Loc = tuple[str | int, ...]
 _Model = type[BaseModel]
 
-_SECRET = {"api_keys", "admin_key", "api_key"}
 _EXAMPLES = {
     "name": "name: NAME",
     "path": "path: /data/models/my-llm-7b.gguf",
@@ -81,7 +81,7 @@ def _text(detail: ErrorDetails, loc: Loc, _field: Any, written: str | None) -> s
         return f"Text is expected here, but this is a {'mapping' if isinstance(value, dict) else 'list'}."
     if value is None:
         return "Text is expected here, but the value is empty. Write a text, or remove the key."
-    if _secret(loc):
+    if is_secret(loc):
         return "This key is not read as text. Put it in quotes."
     shown = written if written is not None else str(value)
     means = "true or false" if isinstance(value, bool) else "a date" if isinstance(value, date) else "a number"
@@ -101,7 +101,7 @@ def _choice(detail: ErrorDetails, loc: Loc, field: Any, written: str | None) -> 
 
 
 def _list(detail: ErrorDetails, loc: Loc, _field: Any, written: str | None) -> str:
-    shown = "[]" if written is None or _secret(loc) else f"[{written}]"
+    shown = "[]" if written is None or is_secret(loc) else f"[{written}]"
     return f"A list is expected here, but this is {_noun(detail['input'])}. Write e.g. {loc[-1]}: {shown}."
 
 
@@ -134,7 +134,7 @@ def _number(field: Any) -> str:
 
 def _shown(detail: ErrorDetails, loc: Loc, written: str | None) -> str:
     value = detail["input"]
-    if _secret(loc) or isinstance(value, list | dict | tuple):
+    if is_secret(loc) or isinstance(value, list | dict | tuple):
         return ""
     if value is None:
         return "The value is empty. "
@@ -155,8 +155,9 @@ def _noun(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else "a single value"
 
 
-def _secret(loc: Loc) -> bool:
-    return not _SECRET.isdisjoint(loc)
+def is_secret(loc: Loc) -> bool:
+    """True for a path whose value no message may repeat."""
+    return not SECRET_FIELDS.isdisjoint(loc)
 
 
 def _resolve(root: _Model, loc: Loc) -> tuple[Loc, Any]:
@@ -193,7 +194,8 @@ def _bare(kind: Any) -> Any:
         return _bare(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
         some = [a for a in get_args(kind) if a is not type(None)]
-        return _bare(some[0]) if len(some) == 1 else kind
+        models = [a for a in some if _is_model(a)]
+        return _bare(some[0]) if len(some) == 1 else models[0] if len(models) == 1 else kind
     return kind
 
 

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from laya_desktop.config.changes import LISTS
+from laya_desktop.config.keys import describe, is_masked, usable
 from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.store import load_file
@@ -28,7 +29,7 @@ def check(path: Path | str) -> tuple[int, list[str]]:
 
 def warnings(config: NodeConfig, folder: Path | None) -> list[str]:
     """What is allowed but will not work as it stands, as whole sentences."""
-    return [*_exposed(config), *_missing_files(config, folder), *_unused(config)]
+    return [*_exposed(config), *_plain_keys(config), *_missing_files(config, folder), *_unused(config)]
 
 
 def _count(noun: str, number: int) -> str:
@@ -41,11 +42,34 @@ def _exposed(config: NodeConfig) -> list[str]:
         loopback = ip_address(host).is_loopback
     except ValueError:
         loopback = host == "localhost" or host.endswith(".localhost")
-    if loopback or config.server.api_keys:
+    if loopback or usable(config.server.api_keys):
         return []
     return [
         f"server.host: {host} is reachable from other machines, so the node will not start without server.api_keys."
     ]
+
+
+def _plain_keys(config: NodeConfig) -> list[str]:
+    """Keys that everybody who reads the file can use, and masked ones that nobody can."""
+    server = config.server
+    keys = [(f"server.api_keys[{i}]", key) for i, key in enumerate(server.api_keys)]
+    if server.admin_key is not None:
+        keys.append(("server.admin_key", server.admin_key))
+    found = [
+        f"{place}: The key stands here as plain text. Make one in Settings, or write sha256: and its SHA-256."
+        for place, key in keys
+        if describe(key).plain and not is_masked(key)
+    ]
+    found += [
+        f"{place}: This is a masked key, which opens nothing. Write the key." for place, key in keys if is_masked(key)
+    ]
+    for i, upstream in enumerate(config.upstreams):
+        if upstream.api_key is not None and not upstream.api_key.startswith("keyring:"):
+            found.append(
+                f"upstreams[{i}].api_key: The key stands here as plain text. "
+                f"Run 'laya-desktop key set {upstream.name}' and write keyring:{upstream.name}."
+            )
+    return found
 
 
 def _missing_files(config: NodeConfig, folder: Path | None) -> list[str]:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from laya_desktop.config import units
 from laya_desktop.config.cross import Fault
+from laya_desktop.config.keys import check_key
 from laya_desktop.errors import near
 
 RESERVED = ("/admin", "/health", "/metrics")
@@ -29,7 +30,7 @@ _HOST = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?\]?"
 )
 _HOST_RULE = re.compile(r"[A-Za-z0-9._*:\[\]-]{1,260}")
-_SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _REGEX_COST = (
     "A regex is checked on every request that no path or prefix takes, about 7 µs each instead of 0.1 µs. "
     "Write use_regex: true beside it to accept that, or use path or prefix."
@@ -122,18 +123,22 @@ def _check_unique_headers(value: dict[str, str | None]) -> dict[str, str | None]
     return value
 
 
-def _check_key(value: str) -> str:
-    if value.startswith("sha256:") and _SHA256.fullmatch(value) is None:
-        raise ValueError("After 'sha256:' come 64 hexadecimal digits in lower case. Or write the key itself.")
-    if not value or any(c.isspace() or not c.isprintable() or ord(c) > 126 for c in value):
-        raise ValueError("A key has no spaces and only plain characters, and is not empty.")
+def _check_secret(value: str) -> str:
+    if not value.startswith("keyring:"):
+        return check_key(value)
+    name = value.removeprefix("keyring:")
+    if not name or name != name.strip() or not name.isprintable():
+        raise ValueError("'keyring:' is followed by the entry's name. Write keyring:NAME.")
     return value
 
 
-def _check_secret(value: str) -> str:
-    if value.startswith("keyring:") and not value.removeprefix("keyring:").strip():
-        raise ValueError("'keyring:' is followed by the entry's name. Write keyring:NAME.")
-    return _check_key(value) if not value.startswith("keyring:") else value
+def _check_origin(value: str) -> str:
+    if _ORIGIN.fullmatch(value) is None:
+        raise ValueError(
+            "An origin is written exactly as a browser sends it: scheme, host and port, no path and no star, "
+            "e.g. https://chat.example or http://localhost:3000."
+        )
+    return value.lower()
 
 
 def _check_url(value: str) -> str:
@@ -259,7 +264,7 @@ Regex = Annotated[str, AfterValidator(_check_regex)]
 Host = Annotated[str, AfterValidator(_check_host)]
 HostRule = Annotated[str, AfterValidator(_check_host_rule)]
 Url = Annotated[str, AfterValidator(_check_url)]
-CallerKey = Annotated[str, AfterValidator(_check_key)]
+Origin = Annotated[str, AfterValidator(_check_origin)]
 Secret = Annotated[str, AfterValidator(_check_secret)]
 Headers = Annotated[dict[str, str | None], BeforeValidator(_check_headers), AfterValidator(_check_unique_headers)]
 Fraction = Annotated[float, Field(gt=0, le=1), DIGITS]

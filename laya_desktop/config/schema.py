@@ -10,23 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import ValidationError
 
 from laya_desktop.config import rules
 from laya_desktop.config.cross import cross_faults
 from laya_desktop.config.edits import edit, invalid, put, refuse_if_used, without
+from laya_desktop.config.frozen import Frozen as _Frozen
+from laya_desktop.config.keys import ApiKey, CallerKey
 from laya_desktop.config.rules import Fraction, Name, PathRule, PositiveDuration, PositiveSize, Size
 from laya_desktop.state.enums import Priority
 
 VERSION = 1
 """The newest version of the file format that this program reads, and the one it writes."""
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True, hide_input_in_errors=True
-    )
 
 
 class ServerConfig(_Frozen):
@@ -36,12 +32,14 @@ class ServerConfig(_Frozen):
     """Address to listen on; loopback by default. Another address needs api_keys."""
     port: Annotated[int, Field(ge=0, le=65535), rules.DIGITS] = 5292
     """TCP port; 0 takes a free one (tests, demo)."""
-    api_keys: tuple[rules.CallerKey, ...] = ()
-    """Keys that callers present; each is plain text or ``sha256:<hex>``."""
-    admin_key: rules.CallerKey | None = None
-    """Key of ``/admin``; null: ``/admin`` answers loopback callers only."""
+    api_keys: tuple[CallerKey, ...] = ()
+    """Keys that callers present; each is ``{name, hash, created}``, ``sha256:<hex>`` or plain text."""
+    admin_key: CallerKey | None = None
+    """Key of ``/admin``, written like one of api_keys; null: ``/admin`` answers loopback callers only."""
     allowed_hosts: tuple[rules.HostRule, ...] = ()
     """Extra Host header names; loopback names and the listening address are always allowed."""
+    cors_origins: tuple[rules.Origin, ...] = ()
+    """Web pages that may call the routes from a browser, by exact origin, e.g. ``https://chat.example``."""
     max_body: PositiveSize = 32 * 1024**2
     """Largest request body, e.g. 32MiB."""
     max_connections: Annotated[int, Field(ge=1, le=65536), rules.DIGITS] = 4096
@@ -52,6 +50,14 @@ class ServerConfig(_Frozen):
     """Time for a request's body to arrive, e.g. 60s."""
     idle_timeout: PositiveDuration = 75.0
     """Time that an idle connection is kept open, e.g. 75s."""
+
+    @model_validator(mode="after")
+    def _unique_key_names(self) -> Self:
+        names = [key.name for key in self.api_keys if isinstance(key, ApiKey)]
+        twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise invalid("ServerConfig", [(("api_keys",), "Two keys have the same name. Give one another name.")])
+        return self
 
 
 class LogConfig(_Frozen):
@@ -86,9 +92,12 @@ class QueueConfig(_Frozen):
     """A model's bounded queue."""
 
     policy: Literal["fifo", "priority"] = "fifo"
-    """fifo: in order of arrival; priority: by the priority of the route, then in order of arrival."""
+    """fifo: in order of arrival; priority: by the priority of the route, then the shortest expected answer first.
+    What waits moves up a class every 15 s, so nothing starves."""
     max_waiting: Annotated[int, Field(ge=0, le=100_000), rules.DIGITS] = 64
     """Requests that may wait; one more is answered with 429."""
+    max_prompt_tokens: Annotated[int, Field(ge=1, le=1_000_000_000), rules.DIGITS] | None = None
+    """Prompt tokens (estimated from the text) that may wait together; more is answered with 429; null: no limit."""
     max_wait: PositiveDuration = 120.0
     """Longest wait, e.g. 120s; then the request is answered with 503."""
 
@@ -112,10 +121,12 @@ class ModelConfig(_Frozen):
     name: Name
     """Its name, which routes and callers use; unique among models and upstreams."""
     path: rules.ModelPath
-    """The GGUF file. A relative path starts at this configuration's folder; ``~`` is the home folder;
-    ``package:NAME/FILE`` is a file inside an installed Python package."""
-    engine: Literal["llama_cpp", "fake"] = "llama_cpp"
-    """What runs it; fake answers with made-up text, for tests."""
+    """The GGUF file, or with ``engine: transformers`` a Hugging Face model folder. A relative path starts at this
+    configuration's folder; ``~`` is the home folder; ``package:NAME/FILE`` is a file inside an installed Python
+    package."""
+    engine: Literal["llama_cpp", "transformers", "fake"] = "llama_cpp"
+    """What runs it: llama_cpp for GGUF files; transformers (PyTorch; needs ``pip install 'laya-desktop[torch]'``) for
+    Hugging Face model folders; fake answers with made-up text, for tests."""
     device: rules.Device = "auto"
     """auto: GPU if the build and the machine have one and the model fits, else CPU; cpu; gpu; gpu:1."""
     gpu_layers: rules.Layers = "auto"
@@ -132,6 +143,10 @@ class ModelConfig(_Frozen):
     """Load it when the node starts."""
     idle_unload: PositiveDuration | None = None
     """Unload it this long after the end of its last request, e.g. 10m; null: never."""
+    pin: bool = False
+    """Keep it loaded: neither idle_unload nor a load that needs its memory unloads it."""
+    replicas: Annotated[int, Field(ge=1, le=64), rules.DIGITS] = 1
+    """Processes that each hold the model with batch_size slots; requests go to the least busy one."""
     warmup: bool = True
     """Run a first decode while loading, so that the first answer is not slow."""
     queue: QueueConfig = QueueConfig()
@@ -179,7 +194,7 @@ class MatchConfig(_Frozen):
     """HTTP methods; none: any."""
     host: rules.HostRule | None = None
     """The Host header."""
-    headers: rules.Headers = {}
+    headers: rules.Headers = {}  # noqa: RUF012 - pydantic copies it
     """Name to exact value; ``null``: present with any value; a value ending in ``*``: that prefix."""
     model: str | None = None
     """The body's ``model``."""
@@ -231,6 +246,9 @@ class NodeConfig(_Frozen):
     """How the machine is kept alive."""
     models: tuple[ModelConfig, ...] = ()
     """LLMs that this node runs."""
+    model_folders: tuple[rules.Folder, ...] = ()
+    """Folders that "Find models" searches besides the usual ones; a relative one starts at this configuration's
+    folder."""
     upstreams: tuple[UpstreamConfig, ...] = ()
     """Remote servers that this node passes requests to."""
     routes: tuple[RouteConfig, ...] = ()

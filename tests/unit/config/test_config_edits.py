@@ -138,7 +138,7 @@ def model(**changes: object) -> NodeConfig:
         (CONFIG.move_route("far", 0), ["routes: order changed to far, chat, jobs"]),
         (
             CONFIG.model_copy(update={"server": ServerConfig(port=1, api_keys=("secret",))}),
-            ["server: port 5292 → 1", "server: api_keys changed"],
+            ["server: port 5292 → 1", "server: api_keys: 1 added"],
         ),
     ],
 )
