@@ -175,6 +175,22 @@ class NodeBridge(QObject):
         """Put another file in force."""
         self._send(self._service.open_config(path), done)
 
+    def create_api_key(self, name: str, done: Done, failed: Failed | None = None) -> None:
+        """Make a key for callers; ``done(str)`` gets it, once."""
+        self._send(self._service.create_api_key(name), done, failed)
+
+    def revoke_api_key(self, name: str, failed: Failed | None = None) -> None:
+        """Take a key out of force, by its label."""
+        self._send(self._service.revoke_api_key(name), None, failed)
+
+    def create_admin_key(self, done: Done, failed: Failed | None = None) -> None:
+        """Make a key for ``/admin``; ``done(str)`` gets it, once."""
+        self._send(self._service.create_admin_key(), done, failed)
+
+    def revoke_admin_key(self, failed: Failed | None = None) -> None:
+        """Take the key of ``/admin`` out of force."""
+        self._send(self._service.revoke_admin_key(), None, failed)
+
     def explain_route(self, method: str, path: str, headers: dict[str, str], model: str | None, done: Done) -> None:
         """``done(RouteExplanation)``."""
         self._send(self._service.explain_route(method, path, headers, model), done)

@@ -11,11 +11,13 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from laya_desktop.config import key_edits
 from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
@@ -211,6 +213,30 @@ class Node:
         self.request_publish()
         return saved
 
+    async def create_api_key(self, name: str) -> str:
+        """Make a key for callers, put its hash in force, and return the key: it is kept nowhere. Raises LayaError."""
+        async with self._lock:
+            config, key = key_edits.with_new_key(self.config, name, _today())
+            await self._apply(config, "keys")
+        return key
+
+    async def revoke_api_key(self, name: str) -> None:
+        """Take the key of that name or label (``keys.describe``) out of force. Raises LayaError."""
+        async with self._lock:
+            await self._apply(key_edits.without_key(self.config, name), "keys")
+
+    async def create_admin_key(self) -> str:
+        """Make a key for ``/admin`` in place of the one there was, and return it. Raises LayaError."""
+        async with self._lock:
+            config, key = key_edits.with_new_admin_key(self.config, _today())
+            await self._apply(config, "keys")
+        return key
+
+    async def revoke_admin_key(self) -> None:
+        """Take the key of ``/admin`` out of force. Raises LayaError."""
+        async with self._lock:
+            await self._apply(key_edits.without_admin_key(self.config), "keys")
+
     async def export_config(self, path: Path) -> Path:
         """Write a copy; the current file and the unsaved state stay. Raises LayaError."""
         await self._keeper.export(self.config, path)
@@ -254,9 +280,12 @@ class Node:
         previous, old = self._listener, self.config
         before = self._address
         self.config = config
-        if previous is None or self._address == before:
+        if previous is None:
             return
         try:
+            if self._address == before:
+                previous.check_settings(config.server)
+                return
             self._listener = await self._listen()
         except LayaError:
             self.config = old
@@ -401,3 +430,7 @@ class Node:
 
     async def _off_loop(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._parts.executor, call)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

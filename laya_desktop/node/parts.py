@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from laya_desktop.config.schema import NodeConfig
+    from laya_desktop.config.schema import NodeConfig, ServerConfig
     from laya_desktop.node.forecast import Forecaster
     from laya_desktop.node.model_tools import ModelTools
     from laya_desktop.node.node import Node
@@ -28,6 +28,10 @@ class ListenerApi(Protocol):
 
     async def start(self, gateway: Node, host: str, port: int) -> int:
         """Listen; returns the port. Raises LayaError when the port is taken."""
+        ...
+
+    def check_settings(self, server: ServerConfig) -> None:
+        """Raises LayaError where the settings may not come into force on this address."""
         ...
 
     async def stop(self, grace_s: float) -> None:

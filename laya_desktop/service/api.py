@@ -74,6 +74,22 @@ class NodeServiceApi(Protocol):
         """Put another file in force."""
         ...
 
+    def create_api_key(self, name: str) -> Future[str]:
+        """Make a key for callers, in force at once; the future holds the key, which nobody can ask for again."""
+        ...
+
+    def revoke_api_key(self, name: str) -> Future[None]:
+        """Take the key of that label (``config.keys.describe``) out of force at once."""
+        ...
+
+    def create_admin_key(self) -> Future[str]:
+        """Make a key for ``/admin`` in place of the one there was; the future holds it, once."""
+        ...
+
+    def revoke_admin_key(self) -> Future[None]:
+        """Take the key of ``/admin`` out of force at once; it then answers programs on this machine only."""
+        ...
+
     def explain_route(
         self, method: str, path: str, headers: dict[str, str], model: str | None
     ) -> Future[RouteExplanation]:

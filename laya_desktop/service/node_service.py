@@ -121,6 +121,22 @@ class NodeService:
         """Another file."""
         return self._send(lambda node: node.open_config(path))
 
+    def create_api_key(self, name: str) -> Future[str]:
+        """A new key for callers."""
+        return self._send(lambda node: node.create_api_key(name))
+
+    def revoke_api_key(self, name: str) -> Future[None]:
+        """A key less."""
+        return self._send(lambda node: node.revoke_api_key(name))
+
+    def create_admin_key(self) -> Future[str]:
+        """A new key for ``/admin``."""
+        return self._send(lambda node: node.create_admin_key())
+
+    def revoke_admin_key(self) -> Future[None]:
+        """No key for ``/admin``."""
+        return self._send(lambda node: node.revoke_admin_key())
+
     def explain_route(
         self, method: str, path: str, headers: dict[str, str], model: str | None
     ) -> Future[RouteExplanation]:

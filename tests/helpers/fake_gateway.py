@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
+from laya_desktop.config.key_edits import with_new_admin_key, with_new_key, without_admin_key, without_key
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.base import Delta, Finished, Generate, Prefilled, RequestEvent, Started
@@ -165,6 +167,24 @@ class FakeGateway:
         self._command("apply", source)
         self.table = RoutingTable.compile(config)
         self.config = config
+
+    async def create_api_key(self, name: str) -> str:
+        self._command("create_api_key", name)
+        self.config, key = with_new_key(self.config, name, date(2026, 12, 1))
+        return key
+
+    async def revoke_api_key(self, name: str) -> None:
+        self._command("revoke_api_key", name)
+        self.config = without_key(self.config, name)
+
+    async def create_admin_key(self) -> str:
+        self._command("create_admin_key")
+        self.config, key = with_new_admin_key(self.config, date(2026, 12, 1))
+        return key
+
+    async def revoke_admin_key(self) -> None:
+        self._command("revoke_admin_key")
+        self.config = without_admin_key(self.config)
 
     async def save_config(self, path: Path | None = None, *, overwrite: bool = False) -> Path:
         self._command("save", overwrite)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+from laya_desktop.config.key_edits import with_new_admin_key, with_new_key, without_admin_key, without_key
 from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.state.enums import NodeState, Verdict
@@ -56,6 +58,8 @@ class FakeService:
             "export_config": Path("copy.yaml"),
             "diff_config": "--- app.yaml\n+++ app.yaml (unsaved)\n@@ -1 +1,2 @@\n version: 1\n+routes: []\n",
             "cancel_request": True,
+            "create_api_key": "laya-made-by-the-fake",
+            "create_admin_key": "laya-admin-made-by-the-fake",
             "explain_route": RouteExplanation(
                 winner="chat",
                 target="my-llm-7b",
@@ -142,6 +146,14 @@ class FakeService:
         elif name == "apply_config":
             changes = (*status.unsaved, f"change {len(status.unsaved) + 1}")
             self.publish(config=args[0], config_status=replace(status, revision=status.revision + 1, unsaved=changes))
+        elif name in ("create_api_key", "revoke_api_key", "create_admin_key", "revoke_admin_key"):
+            edits = {
+                "create_api_key": lambda c: with_new_key(c, args[0], date(2026, 12, 1))[0],
+                "revoke_api_key": lambda c: without_key(c, args[0]),
+                "create_admin_key": lambda c: with_new_admin_key(c, date(2026, 12, 1))[0],
+                "revoke_admin_key": without_admin_key,
+            }
+            self.publish(config=edits[name](snapshot.config))
         elif name == "save_config":
             path = str(args[0]) if args[0] else status.path
             self.publish(config_status=replace(status, path=path, unsaved=(), changed_on_disk=False))
@@ -181,6 +193,18 @@ class FakeService:
 
     def open_config(self, path: Path) -> Future[None]:
         return self._call("open_config", path)
+
+    def create_api_key(self, name: str) -> Future[str]:
+        return self._call("create_api_key", name)
+
+    def revoke_api_key(self, name: str) -> Future[None]:
+        return self._call("revoke_api_key", name)
+
+    def create_admin_key(self) -> Future[str]:
+        return self._call("create_admin_key")
+
+    def revoke_admin_key(self) -> Future[None]:
+        return self._call("revoke_admin_key")
 
     def explain_route(
         self, method: str, path: str, headers: dict[str, str], model: str | None

@@ -14,8 +14,10 @@ from urllib.parse import unquote
 import msgspec
 from pydantic import BaseModel, ValidationError
 
+from laya_desktop.config.masking import masked, restore
+from laya_desktop.config.problems import explain
 from laya_desktop.config.schema import NodeConfig
-from laya_desktop.errors import ConfigError, LayaError, Problem, near
+from laya_desktop.errors import ConfigError, LayaError, near
 from laya_desktop.node.server import wire
 from laya_desktop.node.server.answering import EVENT_STREAM, STREAM_HEADERS
 from laya_desktop.node.server.exchange import JSON, ClientGoneError
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 Handler = Callable[["Exchange", str], Awaitable[None]]
 
 HEARTBEAT_S = 15.0
+NOT_KEPT = (("Cache-Control", "no-store"),)
+"""An answer that holds a key is shown once and kept by nobody on the way."""
 DIFF = "text/x-diff; charset=utf-8"
 
 _T = TypeVar("_T")
@@ -44,6 +48,12 @@ class SaveBody(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /admin/save``; the file is the node's own, a caller cannot name another."""
 
     overwrite: bool = False
+
+
+class KeyBody(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /admin/keys``."""
+
+    name: str
 
 
 class ExplainBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,11 +77,14 @@ class AdminApi:
             "diff": {"GET": self._diff},
             "save": {"POST": self._save},
             "routes/explain": {"POST": self._explain},
+            "keys": {"POST": self._create_key},
+            "admin-key": {"POST": self._create_admin_key, "DELETE": self._revoke_admin_key},
         }
         self._named: dict[tuple[str, str], Handler] = {
             ("models", "load"): self._load,
             ("models", "unload"): self._unload,
             ("requests", "cancel"): self._cancel,
+            ("keys", "revoke"): self._revoke_key,
         }
 
     def plan(self, exchange: Exchange, path: str) -> Callable[[Exchange], None]:
@@ -92,7 +105,7 @@ class AdminApi:
         return partial(self._start, chosen, unquote(name))
 
     def _start(self, handler: Handler, name: str, exchange: Exchange) -> None:
-        task = spawn(_guard(handler, exchange, name), f"admin {exchange.target}")
+        task = spawn(_guard(handler, exchange, name), f"admin {exchange.target.partition('?')[0]}")
         if handler == self._events:
 
             def stop(_reason: str) -> None:
@@ -166,8 +179,8 @@ class AdminApi:
         try:
             config = NodeConfig.model_validate(body)
         except ValidationError as error:
-            raise ConfigError("body", [Problem(e["msg"], e["loc"]) for e in error.errors()]) from None
-        await self._gateway.apply_config(config, "admin")
+            raise ConfigError("body", explain(error, NodeConfig)) from None
+        await self._gateway.apply_config(restore(config, self._gateway.config), "admin")
         exchange.respond(200, encode(self._gateway.config))
 
     async def _save(self, exchange: Exchange, _name: str) -> None:
@@ -178,6 +191,22 @@ class AdminApi:
     async def _explain(self, exchange: Exchange, _name: str) -> None:
         body = wire.convert(wire.parse_json(exchange.body), ExplainBody)
         exchange.respond(200, encode(self._gateway.table.explain(body.method, body.path, body.headers, body.model)))
+
+    async def _create_key(self, exchange: Exchange, _name: str) -> None:
+        name = wire.convert(wire.parse_json(exchange.body), KeyBody).name
+        key = await self._gateway.create_api_key(name)
+        exchange.respond_json({"name": name, "key": key}, headers=NOT_KEPT)
+
+    async def _revoke_key(self, exchange: Exchange, name: str) -> None:
+        await self._gateway.revoke_api_key(name)
+        exchange.respond_json({"name": name, "revoked": True})
+
+    async def _create_admin_key(self, exchange: Exchange, _name: str) -> None:
+        exchange.respond_json({"key": await self._gateway.create_admin_key()}, headers=NOT_KEPT)
+
+    async def _revoke_admin_key(self, exchange: Exchange, _name: str) -> None:
+        await self._gateway.revoke_admin_key()
+        exchange.respond_json({"revoked": True})
 
     def _require_model(self, name: str) -> None:
         names = [m.name for m in self._gateway.config.models]
@@ -197,7 +226,7 @@ def encode(value: Any) -> bytes:
 
 def _encode_model(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+        return masked(value) if isinstance(value, NodeConfig) else value.model_dump(mode="json")
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 

@@ -6,6 +6,7 @@ user out. ``/health`` needs no key and is answered inside ``data_received``.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -59,18 +60,31 @@ class App:
                 raise MethodNotAllowedError(exchange.method, path, _READING)
             exchange.plan = self._health
             return
-        policy.check_origin(exchange.headers)
         if path == "/admin" or path.startswith("/admin/"):
+            policy.check_origin(exchange.headers, own=True)
             policy.check_admin(exchange.headers, exchange.conn.peer_address)
             exchange.plan = self._admin.plan(exchange, path)
         elif path == "/metrics":
+            policy.check_origin(exchange.headers, own=True)
             policy.check_metrics(exchange.headers)
             if exchange.method not in _READING:
                 raise MethodNotAllowedError(exchange.method, path, _READING)
             exchange.plan = self._metrics
         else:
+            if policy.has_origins and self._answer_preflight(policy, exchange):
+                return
+            policy.check_origin(exchange.headers)
             policy.check_key(exchange.headers)
             exchange.plan = self._api.plan(exchange, path, query)
+
+    def _answer_preflight(self, policy: Policy, exchange: Exchange) -> bool:
+        """A browser asks before it sends, and without the key: that is answered first."""
+        exchange.cors = policy.cors_lines(exchange.headers)
+        asked = policy.preflight(exchange.method, exchange.headers)
+        if asked is None:
+            return False
+        exchange.plan = partial(_preflight, asked)
+        return True
 
     def on_request(self, exchange: Exchange) -> None:
         """Carry out what was decided."""
@@ -110,6 +124,10 @@ class App:
         self._settings = self._gateway.config.server
         self._policy = Policy(self._settings, self._bound_host, loopback=self._loopback)
         return self._policy
+
+
+def _preflight(headers: list[tuple[str, str]], exchange: Exchange) -> None:
+    exchange.respond(204, b"", None, headers)
 
 
 def _path_of(exchange: Exchange) -> tuple[str, str]:

@@ -76,6 +76,7 @@ class Exchange:
         on_gone: called once with the reason when the client left or the node stops; cancels the work.
         route: name of the user's route that took it, or None.
         status: of the answer, None until it begins.
+        cors: header lines that let a listed web page read the answer.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class Exchange:
         "body",
         "conn",
         "content_length",
+        "cors",
         "ended",
         "gone",
         "has_body",
@@ -122,6 +124,7 @@ class Exchange:
         self.plan: Callable[[Exchange], None] | None = None
         self.refusal: LayaError | None = None
         self.on_gone: Callable[[str], None] | None = None
+        self.cors = ""
         self.gone = False
         self.ended = False
         self.route: str | None = None
@@ -275,6 +278,7 @@ class Exchange:
             framing,
             f"X-Request-Id: {self.request_id}\r\n",
             self._connection_line(),
+            self.cors,
         ]
         if self.routing_us is not None:
             parts.append(f"X-Laya-Routing-Us: {self.routing_us:.1f}\r\n")

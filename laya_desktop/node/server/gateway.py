@@ -95,6 +95,22 @@ class Gateway(Protocol):
         """Unified diff from the file to what saving would write. Raises LayaError."""
         ...
 
+    async def create_api_key(self, name: str) -> str:
+        """Make a key for callers and put its hash in force; returns the key, once. Raises LayaError."""
+        ...
+
+    async def revoke_api_key(self, name: str) -> None:
+        """Take a key out of force. Raises LayaError."""
+        ...
+
+    async def create_admin_key(self) -> str:
+        """Make a key for ``/admin`` in place of the one there was; returns it, once."""
+        ...
+
+    async def revoke_admin_key(self) -> None:
+        """Take the key of ``/admin`` out of force. Raises LayaError."""
+        ...
+
     def subscribe(self) -> AsyncIterator[Event]:
         """Events from now on (``/admin/events``)."""
         ...

@@ -33,6 +33,8 @@ class Listener:
     def __init__(self) -> None:
         self._hub: Hub | None = None
         self._servers: list[asyncio.Server] = []
+        self._host = ""
+        self._loopback = True
 
     @property
     def connections(self) -> int:
@@ -54,6 +56,7 @@ class Listener:
         addresses = await _resolve(host, port)
         loopback = all(is_loopback(address[0]) for _, address in addresses)
         require_key_beyond_loopback(gateway.config.server, host, loopback=loopback)
+        self._host, self._loopback = host, loopback
         sockets = _bind(addresses, host)
         hub = Hub(_Settings(gateway), gateway.metrics.count_response)
         app = App(gateway, hub, host, loopback=loopback)
@@ -69,6 +72,15 @@ class Listener:
         hub.start()
         self._hub = hub
         return int(sockets[0].getsockname()[1])
+
+    def check_settings(self, server: ServerConfig) -> None:
+        """Settings that are about to come into force leave this address open to nobody who has no key.
+
+        Raises:
+            LayaError: with code ``key_required``.
+        """
+        if self._hub is not None:
+            require_key_beyond_loopback(server, self._host, loopback=self._loopback)
 
     async def stop(self, grace_s: float) -> None:
         """Stop accepting; answers under way get ``grace_s`` seconds, then they are cut. Idempotent."""

@@ -187,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._application.on_request(exchange)
         except Exception as error:
-            log.exception("A request failed: %s %s", exchange.method, exchange.target)
+            log.exception("A request failed: %s %s", exchange.method, exchange.target.partition("?")[0])
             exchange.keep_alive = False
             exchange.fail(LayaError(f"The node failed on this request ({type(error).__name__}).", hint="See its log."))
 

@@ -1,7 +1,8 @@
 """Who may ask what: Host, Origin and keys. Pure decisions on one request's headers; no I/O, no state that changes.
 
 The order is fixed: Host first (DNS rebinding), then where a browser sends the request from (cross-site requests), then
-the key. No CORS header is ever sent, so that no page but the node's own can read an answer.
+the key. A page of another site can read an answer only where its exact origin is in ``server.cors_origins``, never
+with the browser's own credentials, and never one of ``/admin`` or ``/metrics``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
+from laya_desktop.config.keys import digest, usable
 from laya_desktop.errors import LayaError
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+(?:%25[A-Za-z0-9]+)?\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 _WILDCARDS = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
-_SHA256 = re.compile(r"sha256:([0-9A-Fa-f]{64})")
+_TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}")
+_EXPOSED = "X-Request-Id, X-Laya-Route, X-Laya-Routing-Us, X-Laya-Queue-Ms, Retry-After, retry-after-ms"
+PREFLIGHT_KEPT_S = 600
 _KNOWN_HOSTS_KEPT = 256
 
 
@@ -45,7 +49,7 @@ def require_key_beyond_loopback(server: ServerConfig, host: str, *, loopback: bo
     Raises:
         LayaError: with code ``key_required``.
     """
-    if not loopback and not any(server.api_keys):
+    if not loopback and not usable(server.api_keys):
         raise LayaError(
             f"Listening on {host} would open this node to the network, and no API key is set.",
             hint="Add a key to server.api_keys, or set server.host to 127.0.0.1.",
@@ -67,12 +71,14 @@ class Policy:
     """The rules of one listener under one configuration."""
 
     def __init__(self, server: ServerConfig, bound_host: str, *, loopback: bool) -> None:
-        self._keys = tuple(_digest(k) for k in server.api_keys if k)
-        self._admin_key = _digest(server.admin_key) if server.admin_key else None
+        self._keys = tuple(digest(k) for k in usable(server.api_keys))
+        self._admin_key = digest(server.admin_key) if server.admin_key else None
         self._loopback = loopback
         self._any_address = bound_host in _WILDCARDS
         self._names = {_bare(bound_host), _bare(server.host)} - _WILDCARDS
         self._extra = tuple(h.lower() for h in server.allowed_hosts)
+        self._origins = frozenset(server.cors_origins)
+        self.has_origins = bool(self._origins)
         self._known_good: set[str] = set()
 
     # -- Host
@@ -128,8 +134,12 @@ class Policy:
 
     # -- Origin
 
-    def check_origin(self, headers: Mapping[str, str]) -> None:
-        """No page of another site sends requests here through a browser.
+    def check_origin(self, headers: Mapping[str, str], *, own: bool = False) -> None:
+        """No page of another site sends requests here through a browser, but for those that are listed.
+
+        Args:
+            headers: names in lower case.
+            own: the request is for ``/admin`` or ``/metrics``, which are for pages of this very address only.
 
         Raises:
             LayaError: 403.
@@ -142,19 +152,45 @@ class Policy:
         else:
             authority = origin.partition("://")[2].lower()
             match = _HOST.fullmatch(authority)
-            if match is not None and (
-                authority == headers.get("host", "").lower() or self._is_trusted_page(match["name"], authority)
-            ):
+            if match is not None and authority == headers.get("host", "").lower():
+                return
+            if match is not None and not own and self._is_trusted_page(origin.lower(), match["name"], authority):
                 return
         raise LayaError(
-            f"A web page of another site ({origin or 'unknown'}) sent this request; this node refuses those.",
-            hint="Call the node from a program, or add the page's host to server.allowed_hosts.",
+            f"A web page of another site ({header_safe(origin) or 'unknown'}) sent this request, which is refused.",
+            hint="Call the node from a program, or add the page's origin to server.cors_origins.",
             code="origin_not_allowed",
             status=403,
         )
 
-    def _is_trusted_page(self, name: str, authority: str) -> bool:
-        """A lone ``*`` opens the node to any Host, but not to any page."""
+    def cors_lines(self, headers: Mapping[str, str]) -> str:
+        """Header lines of an answer that tell a browser whether the page may read it."""
+        origin = headers.get("origin", "").lower()
+        if origin not in self._origins:
+            return "Vary: Origin\r\n"
+        return f"Vary: Origin\r\nAccess-Control-Allow-Origin: {origin}\r\nAccess-Control-Expose-Headers: {_EXPOSED}\r\n"
+
+    def preflight(self, method: str, headers: Mapping[str, str]) -> list[tuple[str, str]] | None:
+        """Headers of the answer to a browser that asks before it sends; None where this is no such question.
+
+        A page that is not listed gets None as well, and with it the refusal that ``check_origin`` gives everybody.
+        """
+        wanted = headers.get("access-control-request-method")
+        if method != "OPTIONS" or wanted is None or headers.get("origin", "").lower() not in self._origins:
+            return None
+        answer = [
+            ("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE"),
+            ("Access-Control-Max-Age", str(PREFLIGHT_KEPT_S)),
+        ]
+        names = headers.get("access-control-request-headers", "")
+        if _TOKENS.fullmatch(names):
+            answer.append(("Access-Control-Allow-Headers", names))
+        return answer
+
+    def _is_trusted_page(self, origin: str, name: str, authority: str) -> bool:
+        """Listed, or on an allowed host; a lone ``*`` opens the node to any Host, but not to any page."""
+        if origin in self._origins:
+            return True
         return any(fnmatchcase(name, e) or fnmatchcase(authority, e) for e in self._extra if e.strip("*"))
 
     # -- keys
@@ -206,9 +242,9 @@ def _bare(host: str) -> str:
     return name.removeprefix("::ffff:") if "." in name else name
 
 
-def _digest(key: str) -> bytes:
-    match = _SHA256.fullmatch(key)
-    return bytes.fromhex(match[1]) if match else hashlib.sha256(key.encode()).digest()
+def header_safe(value: str | None) -> str:
+    """A header's value as a message may repeat it: printable and short."""
+    return "".join(c for c in value or "" if c.isprintable())[:100]
 
 
 def _presented(headers: Mapping[str, str]) -> list[str]:
@@ -223,8 +259,8 @@ def _matches(headers: Mapping[str, str], digests: tuple[bytes, ...]) -> bool:
     found = False
     for key in _presented(headers):
         given = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        for digest in digests:
-            found |= hmac.compare_digest(given, digest)
+        for known in digests:
+            found |= hmac.compare_digest(given, known)
     return found
 
 
