@@ -16,6 +16,7 @@ Item = ModelConfig | UpstreamConfig | RouteConfig
 
 LISTS = {"models": "model", "upstreams": "upstream", "routes": "route"}
 _RULES = ("path", "prefix", "regex")
+_AIMS = ("target", "targets")
 _IDENTITY = {"models": "path", "upstreams": "url", "routes": "match"}
 """The field that tells a renamed item from a new one."""
 
@@ -77,11 +78,17 @@ def _items(noun: str, kind: str, old: tuple[Item, ...], new: tuple[Item, ...]) -
 
 def _fields(old: BaseModel, new: BaseModel, path: str = "") -> list[str]:
     lines: list[str] = []
+    if old == new:
+        return lines
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
     if isinstance(old, MatchConfig) and isinstance(new, MatchConfig) and _rule(old)[0] != _rule(new)[0]:
         lines.append(f"match {' '.join(_rule(old))} → {' '.join(_rule(new))}")
         before |= dict.fromkeys(_RULES)
         after |= dict.fromkeys(_RULES)
+    if isinstance(old, RouteConfig) and isinstance(new, RouteConfig) and _aim(old) != _aim(new):
+        lines.append(f"target {_aim(old)} → {_aim(new)}")
+        before |= dict.fromkeys(_AIMS)
+        after |= dict.fromkeys(_AIMS)
     for name in type(old).model_fields:
         a, b = getattr(old, name), getattr(new, name)
         if before[name] == after[name]:
@@ -115,6 +122,10 @@ def _rule(match: MatchConfig) -> tuple[str, str]:
 
 def _texts(paths: tuple[Path, ...]) -> list[str]:
     return [str(p) for p in paths]
+
+
+def _aim(route: RouteConfig) -> str:
+    return route.model_copy(update={"fallback": ()}).target_text
 
 
 def _shown(value: Any) -> str:

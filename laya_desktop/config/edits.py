@@ -29,8 +29,8 @@ class Targeting(Named, Protocol):
     """A route."""
 
     @property
-    def target(self) -> str:
-        """Name of a model or an upstream."""
+    def all_names(self) -> tuple[str, ...]:
+        """Names of the models and upstreams that it leads to."""
         ...
 
 
@@ -70,7 +70,7 @@ def without(kind: str, items: tuple[Item, ...], name: str) -> tuple[Item, ...]:
 
 def refuse_if_used(kind: str, name: str, routes: Iterable[Targeting]) -> None:
     """Raise ``LayaError`` that names the routes which point at a model or upstream."""
-    users = [f"'{r.name}'" for r in routes if r.target == name]
+    users = [f"'{r.name}'" for r in routes if name in r.all_names]
     if users:
         named = users[0] if len(users) == 1 else f"{', '.join(users[:-1])} and {users[-1]}"
         raise LayaError(

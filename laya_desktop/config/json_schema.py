@@ -16,6 +16,10 @@ from laya_desktop.config.schema import NodeConfig
 from laya_desktop.paths import find_shipped
 
 FILE = "laya-desktop.schema.json"
+_ONE_AIM = [
+    {"required": ["target"], "properties": {"target": {"type": "string"}}},
+    {"required": ["targets"], "properties": {"targets": {"minItems": 1}}},
+]
 
 
 def json_schema() -> dict[str, Any]:
@@ -24,6 +28,7 @@ def json_schema() -> dict[str, Any]:
     parts = schema["$defs"]
     _tidy(schema)
     parts["MatchConfig"]["oneOf"] = [_has(rule) for rule in ("path", "prefix", "regex")]
+    parts["RouteConfig"]["oneOf"] = _ONE_AIM
     parts["MatchConfig"]["dependentRequired"] = {"regex": ["use_regex"]}
     schema["properties"]["model"] = {
         "$ref": "#/$defs/ModelConfig",
@@ -65,7 +70,7 @@ def _short_route(parts: dict[str, Any]) -> dict[str, Any]:
         "deprecated": True,
         "description": "Short form: the one route, its match keys beside its target. Write routes: for more.",
         "properties": {**route["properties"], **lifted},
-        "required": ["target"],
+        "oneOf": _ONE_AIM,
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from laya_desktop.config.cross import references
 from laya_desktop.config.schema import MatchConfig, RouteConfig
 from laya_desktop.errors import Problem, near
 
@@ -96,10 +97,21 @@ def _entries(long: dict[str, Any], kind: str) -> list[Any]:
 
 
 def _with_model_target(route: Any, known: set[str]) -> Any:
-    target = route.get("target") if isinstance(route, dict) else None
-    if isinstance(target, str) and target not in known and target.removesuffix(SUFFIX) in known:
-        return {**route, "target": target.removesuffix(SUFFIX)}
-    return route
+    """The route with ``<model>-backend`` written as the model, wherever it names a target."""
+    if not isinstance(route, dict):
+        return route
+
+    def plain(name: Any) -> Any:
+        if isinstance(name, dict) and "name" in name:
+            return {**name, "name": plain(name["name"])}
+        is_long = isinstance(name, str) and name not in known and name.removesuffix(SUFFIX) in known
+        return name.removesuffix(SUFFIX) if is_long else name
+
+    changed = {"target": plain(route["target"])} if "target" in route else {}
+    for key in ("targets", "fallback"):
+        if isinstance(route.get(key), list):
+            changed[key] = [plain(name) for name in route[key]]
+    return {**route, **changed} if changed else route
 
 
 def _name_route(routes: list[Any]) -> None:
@@ -108,8 +120,8 @@ def _name_route(routes: list[Any]) -> None:
     if "name" in entry:
         return
     taken = {r.get("name") for r in routes[1:] if isinstance(r, dict)}
-    target, prefix = entry.get("target"), entry.get("match", {}).get("prefix")
-    base = next((t for t in (target, prefix) if isinstance(t, str) and t), "route")
+    targets = [name for _, name in references(entry)]
+    base = next((t for t in (*targets[:1], entry.get("match", {}).get("prefix")) if isinstance(t, str) and t), "route")
     name, n = base, 2
     while name in taken:
         name, n = f"{base}-{n}", n + 1

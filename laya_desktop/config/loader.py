@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from laya_desktop.config import legacy, migrations
-from laya_desktop.config.cross import cross_faults
+from laya_desktop.config.cross import Reference, cross_faults, references
 from laya_desktop.config.problems import explain, is_secret
 from laya_desktop.config.reader import MAX_BYTES, Document, UnreadableYamlError, read
 from laya_desktop.config.schema import NodeConfig
@@ -175,8 +175,18 @@ def raw_cross_faults(long: dict[str, Any]) -> list[tuple[Loc, str]]:
         values = [i.get(key) if isinstance(i, dict) else getattr(i, key, None) for i in _items(items)]
         return [v if isinstance(v, str) else None for v in values]
 
-    routes = list(zip(texts("routes", "name"), texts("routes", "target"), strict=True))
-    return cross_faults(texts("models", "name"), texts("upstreams", "name"), routes)
+    routes = list(zip(texts("routes", "name"), map(_references, _items(long.get("routes"))), strict=True))
+    aliases = [_aliases(model) for model in _items(long.get("models"))]
+    return cross_faults(texts("models", "name"), texts("upstreams", "name"), routes, aliases)
+
+
+def _references(route: Any) -> list[Reference]:
+    return references(route) if isinstance(route, dict) else getattr(route, "references", [])
+
+
+def _aliases(model: Any) -> list[str | None]:
+    found = model.get("aliases") if isinstance(model, dict) else getattr(model, "aliases", ())
+    return [a if isinstance(a, str) else None for a in _items(found)]
 
 
 def _items(items: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.spans import Edit, Span
 
 _RULES = ("path", "prefix", "regex")
+_AIMS = ("target", "targets")
 _NEW = -1
 
 
@@ -165,7 +166,7 @@ class _Patcher:
         if set(removed) == set(present) and key is not None and not in_match:
             self._replace(node, change, edits, key)
             return
-        for gone, come in list(zip(_rules(removed, in_match), _rules(added, in_match), strict=False)):
+        for gone, come in _swapped(removed, added, in_match=in_match):
             rule, value = present[gone]
             edits.append(Edit(spans.begin_of(rule), spans.end_of(self._text, rule), come))
             self._replace(value, change.at(come), edits, rule)
@@ -183,7 +184,7 @@ class _Patcher:
     @staticmethod
     def _is_gone(node: yaml.Node, change: Change, key: str, *, in_match: bool) -> bool:
         """A value that became None is written as null and keeps its comment; a match and whole blocks lose the key."""
-        if key not in change.new:
+        if key not in change.new or (key in _AIMS and not change.new[key]):
             return True
         return change.new[key] is None and (in_match or isinstance(node, yaml.CollectionNode))
 
@@ -279,8 +280,14 @@ def _is_match(value: dict[str, Any]) -> bool:
     return "use_regex" in value and "headers" in value and "target" not in value
 
 
-def _rules(keys: list[str], in_match: bool) -> list[str]:
-    return [k for k in keys if k in _RULES] if in_match else []
+def _swapped(removed: list[str], added: list[str], *, in_match: bool) -> list[tuple[str, str]]:
+    """Keys of which a part has exactly one: the new one takes the place of the old one."""
+    groups = (_RULES, _AIMS) if in_match else (_AIMS,)
+    return [
+        pair
+        for group in groups
+        for pair in zip([k for k in removed if k in group], [k for k in added if k in group], strict=False)
+    ]
 
 
 def _less(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _missing_files(config: NodeConfig, folder: Path | None) -> list[str]:
 def _unused(config: NodeConfig) -> list[str]:
     if not config.routes:
         return []  # without routes the standard paths reach every model by its name
-    used = {route.target for route in config.routes}
+    used = {name for route in config.routes for name in route.all_names}
     return [
         f"upstreams[{i}].name: No route leads to the upstream '{upstream.name}'."
         for i, upstream in enumerate(config.upstreams)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -16,6 +16,8 @@ from laya_desktop.config import units
 from laya_desktop.config.cross import Fault
 from laya_desktop.config.keys import check_key
 from laya_desktop.errors import near
+
+_T = TypeVar("_T")
 
 RESERVED = ("/admin", "/health", "/metrics")
 """Paths that the node itself answers; no route may take them or anything below them."""
@@ -29,6 +31,17 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # token of RFC 9110,
 _HOST = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?\]?"
 )
+_HOP_BY_HOP = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+_NODE_HEADERS = frozenset(
+    {"allow", "content-length", "content-type", "date", "retry-after", "retry-after-ms", "server", "www-authenticate",
+     "x-request-id"}
+)  # fmt: skip
+_NODE_PREFIXES = ("x-laya-", "access-control-")
 _HOST_RULE = re.compile(r"[A-Za-z0-9._*:\[\]-]{1,260}")
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _REGEX_COST = (
@@ -114,12 +127,24 @@ def _check_headers(value: Any) -> Any:
     return value
 
 
-def _check_unique_headers(value: dict[str, str | None]) -> dict[str, str | None]:
+def _check_unique_headers(value: dict[str, _T]) -> dict[str, _T]:
     seen: dict[str, str] = {}
     for name in value:
         if name.lower() in seen:
             raise ValueError(f"'{seen[name.lower()]}' and '{name}' are one header: case does not matter. Keep one.")
         seen[name.lower()] = name
+    return value
+
+
+def _check_response_headers(value: dict[str, str]) -> dict[str, str]:
+    for name, content in value.items():
+        lower = name.lower()
+        if lower in _HOP_BY_HOP:
+            raise ValueError(f"'{name}' belongs to one connection, not to an answer. Remove it.")
+        if lower in _NODE_HEADERS or lower.startswith(_NODE_PREFIXES):
+            raise ValueError(f"The node itself says '{name}'. Remove it, or use another name, e.g. X-Team.")
+        if content != content.strip() or not content.isascii():
+            raise ValueError(f"The value of '{name}' has plain characters only, and no space at its ends.")
     return value
 
 
@@ -201,6 +226,22 @@ def _auto_or_count(low: int, high: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def aim_faults(route: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong between the keys of one route, parsed or not."""
+    faults: list[Fault] = []
+    given = [key for key in ("target", "targets") if route.get(key) not in (None, (), [])]
+    if len(given) == 2:
+        faults.append((("targets",), "A route has either target or targets. Keep one; targets holds several."))
+    elif not given:
+        faults.append(
+            (("target",), "The key 'target' is missing. Write target: NAME, the name of a model or an upstream.")
+        )
+    if route.get("rewrite") is not None and route.get("strip_prefix", True) in (False, "false", "off", "no"):
+        text = "rewrite puts a path in the prefix's place, so strip_prefix: false has no meaning. Remove one of them."
+        faults.append((("strip_prefix",), text))
+    return faults
+
+
 def rule_faults(match: Mapping[str, Any]) -> list[Fault]:
     """What is wrong between the keys of one match, parsed or not."""
     given = [key for key in ("path", "prefix", "regex") if match.get(key) is not None]
@@ -267,6 +308,12 @@ Url = Annotated[str, AfterValidator(_check_url)]
 Origin = Annotated[str, AfterValidator(_check_origin)]
 Secret = Annotated[str, AfterValidator(_check_secret)]
 Headers = Annotated[dict[str, str | None], BeforeValidator(_check_headers), AfterValidator(_check_unique_headers)]
+ResponseHeaders = Annotated[
+    dict[str, str],
+    BeforeValidator(_check_headers),
+    AfterValidator(_check_unique_headers),
+    AfterValidator(_check_response_headers),
+]
 Fraction = Annotated[float, Field(gt=0, le=1), DIGITS]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 Methods = Annotated[

@@ -7,19 +7,22 @@ configuration. Field docstrings are the descriptions in the JSON schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import ValidationError
 
 from laya_desktop.config import rules
 from laya_desktop.config.cross import cross_faults
 from laya_desktop.config.edits import edit, invalid, put, refuse_if_used, without
 from laya_desktop.config.frozen import Frozen as _Frozen
 from laya_desktop.config.keys import ApiKey, CallerKey
+from laya_desktop.config.route_schema import MatchConfig, RouteConfig, TargetConfig
 from laya_desktop.config.rules import Fraction, Name, PathRule, PositiveDuration, PositiveSize, Size
-from laya_desktop.state.enums import Priority
+
+__all__ = [
+    "CacheConfig", "GuardConfig", "HealthConfig", "LogConfig", "MatchConfig", "ModelConfig", "NodeConfig",
+    "QueueConfig", "RouteConfig", "ServerConfig", "TargetConfig", "UpstreamConfig",
+]  # fmt: skip
 
 VERSION = 1
 """The newest version of the file format that this program reads, and the one it writes."""
@@ -120,6 +123,8 @@ class ModelConfig(_Frozen):
 
     name: Name
     """Its name, which routes and callers use; unique among models and upstreams."""
+    aliases: tuple[Name, ...] = ()
+    """Other names that callers may write into ``model``, e.g. ``[gpt-4o-mini]``; unique like names."""
     path: rules.ModelPath
     """The GGUF file, or with ``engine: transformers`` a Hugging Face model folder. A relative path starts at this
     configuration's folder; ``~`` is the home folder; ``package:NAME/FILE`` is a file inside an installed Python
@@ -179,60 +184,6 @@ class UpstreamConfig(_Frozen):
     """Time to reach it, e.g. 5s."""
 
 
-class MatchConfig(_Frozen):
-    """What a route matches: exactly one of path, prefix and regex, plus conditions that must all hold."""
-
-    path: rules.RoutePath | None = None
-    """This path and no other."""
-    prefix: rules.RoutePath | None = None
-    """This path and everything below it; it is stripped, and what follows names the API."""
-    regex: rules.Regex | None = None
-    """RE2 expression for the whole path; needs ``use_regex: true``."""
-    use_regex: bool = False
-    """Accepts what a regex costs: about 7 µs for every request that no path or prefix takes."""
-    methods: rules.Methods = ()
-    """HTTP methods; none: any."""
-    host: rules.HostRule | None = None
-    """The Host header."""
-    headers: rules.Headers = {}  # noqa: RUF012 - pydantic copies it
-    """Name to exact value; ``null``: present with any value; a value ending in ``*``: that prefix."""
-    model: str | None = None
-    """The body's ``model``."""
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _one_rule(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
-        """Reports the rule beside the faults of single fields, so that all show at once."""
-        faults = [] if not isinstance(data, dict) else rules.rule_faults(data)
-        try:
-            match = handler(data)
-        except ValidationError as error:
-            unknown = any(e["type"] == "extra_forbidden" for e in error.errors(include_url=False))
-            if not faults or (unknown and "none of them" in faults[0][1]):
-                raise  # a misspelt 'prefix' explains the missing one
-            raise invalid("MatchConfig", faults, error) from None
-        if faults:
-            raise invalid("MatchConfig", faults)
-        return match
-
-
-class RouteConfig(_Frozen):
-    """A match rule plus policy."""
-
-    name: Name
-    """Its name; unique among routes."""
-    match: MatchConfig
-    """What it matches."""
-    target: Name
-    """Name of a model or an upstream."""
-    enabled: bool = True
-    """False: the route is kept but matches nothing."""
-    priority: Priority = Priority.NORMAL
-    """Scheduling class of its requests."""
-    timeout: PositiveDuration = 300.0
-    """Longest time for a whole answer, e.g. 300s."""
-
-
 class NodeConfig(_Frozen):
     """The whole configuration of a node."""
 
@@ -257,7 +208,8 @@ class NodeConfig(_Frozen):
     @model_validator(mode="after")
     def _cross_checks(self) -> Self:
         models, upstreams = [m.name for m in self.models], [u.name for u in self.upstreams]
-        faults = cross_faults(models, upstreams, [(r.name, r.target) for r in self.routes])
+        routes = [(r.name, r.references) for r in self.routes]
+        faults = cross_faults(models, upstreams, routes, [m.aliases for m in self.models])
         if faults:
             raise invalid("NodeConfig", faults)
         return self
@@ -270,6 +222,10 @@ class NodeConfig(_Frozen):
     def model(self, name: str) -> ModelConfig | None:
         """The model of that name, or None."""
         return next((m for m in self.models if m.name == name), None)
+
+    def model_called(self, name: str) -> ModelConfig | None:
+        """The model of that name or alias, or None."""
+        return self.model(name) or next((m for m in self.models if name in m.aliases), None)
 
     def upstream(self, name: str) -> UpstreamConfig | None:
         """The upstream of that name, or None."""
@@ -343,4 +299,4 @@ class NodeConfig(_Frozen):
     def _follow(self, old: str | None, item: ModelConfig | UpstreamConfig) -> tuple[RouteConfig, ...]:
         if old is None or old == item.name:
             return self.routes
-        return tuple(r.model_copy(update={"target": item.name}) if r.target == old else r for r in self.routes)
+        return tuple(r.renamed(old, item.name) for r in self.routes)
