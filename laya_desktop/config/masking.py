@@ -7,12 +7,15 @@ were read from, so that nobody can have a key sent somewhere else by changing th
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from laya_desktop.config.frozen import CREDENTIAL_HEADERS
+from laya_desktop.config.frozen import CREDENTIAL_HEADERS, HIDDEN
 from laya_desktop.config.keys import MASK, ApiKey, fingerprint, is_masked
 from laya_desktop.config.schema import NodeConfig, RouteConfig, UpstreamConfig
 from laya_desktop.errors import ConfigError, Problem
+from laya_desktop.logs.redact import redact
 
 _MARK_DIGITS = 32
 _AGAIN = "This is a masked secret that was not read from here. Write it again, or read the configuration again."
@@ -30,6 +33,21 @@ def masked(config: NodeConfig) -> dict[str, Any]:
     for item, route in zip(data["routes"], config.routes, strict=True):
         item["match"]["headers"] = _masked_headers(route.match.headers)
     return data
+
+
+def hide_secrets(text: str, *configs: NodeConfig) -> str:
+    """A text (a difference of files, say) without the secrets of these configurations and what else looks like one."""
+    found = {secret for config in configs for secret in _secrets(config)}
+    for secret in sorted(found, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", HIDDEN, text)
+    return redact(text)
+
+
+def _secrets(config: NodeConfig) -> Iterator[str]:
+    yield from map(_secret_of, _keys(config))
+    yield from (u.api_key for u in config.upstreams if u.api_key and not u.api_key.startswith("keyring:"))
+    for route in config.routes:
+        yield from (v for k, v in route.match.headers.items() if v and k.lower() in CREDENTIAL_HEADERS)
 
 
 def restore(config: NodeConfig, current: NodeConfig) -> NodeConfig:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from laya_desktop.logs.files import Announce, LogFiles, Severity
+from laya_desktop.logs.redact import redact
 from laya_desktop.logs.repeats import Repeats
 from laya_desktop.logs.ring import LogRing
 from laya_desktop.logs.text import clean, level_number, level_word, render
@@ -77,7 +78,7 @@ class _Intake(logging.Handler):
                 text = f"{text}\n{record.stack_info}"
         except Exception as error:  # a wrong format string must not fail the code that logs
             text = f"{record.msg!r} could not be formatted: {error!r} ({record.pathname}:{record.lineno})"
-        return clean(text)
+        return redact(clean(text))
 
 
 class LogHandle:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from laya_desktop.config.masking import hide_secrets
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.store import ConfigDocument
 from laya_desktop.state.snapshot import ConfigStatus
@@ -88,9 +89,9 @@ class ConfigKeeper:
             self.status = replace(self.status, changed_on_disk=changed)
 
     async def diff(self, config: NodeConfig) -> str:
-        """Unified diff from the file as read to what saving would write. Raises LayaError."""
+        """Unified diff from the file as read to what saving would write, without secrets. Raises LayaError."""
         document = self._document
-        text: str = await self._off_loop(lambda: document.diff(config))
+        text: str = await self._off_loop(lambda: hide_secrets(document.diff(config), document.config, config))
         return text
 
     def _compare(self, config: NodeConfig, revision: int, *, on_disk: bool) -> None:

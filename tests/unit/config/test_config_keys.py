@@ -14,7 +14,7 @@ from laya_desktop.config.changes import describe as differences
 from laya_desktop.config.key_edits import with_new_admin_key, with_new_key, without_admin_key, without_key
 from laya_desktop.config.keys import ApiKey, describe, digest, usable
 from laya_desktop.config.loader import load_text
-from laya_desktop.config.masking import masked, restore
+from laya_desktop.config.masking import hide_secrets, masked, restore
 from laya_desktop.config.report import warnings
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.store import ConfigDocument
@@ -147,6 +147,19 @@ def test_no_secret_is_in_a_repr_or_a_difference(config: NodeConfig) -> None:
     assert "server: api_keys: 3 removed" in lines
     assert "upstream a: api_key changed" in lines
     assert "keyring:b" in repr(config)
+
+
+def test_no_secret_is_in_the_difference_of_files(tmp_path: Path) -> None:
+    file = tmp_path / "laya.yaml"
+    file.write_text(WHOLE + "# laya-0123456789abcdef0123 was the old key\n")
+    document = ConfigDocument.load(file)
+    changed, _ = with_new_key(without_key(document.config, "laptop"), "phone", TODAY)
+    raw = document.diff(changed)
+    text = hide_secrets(raw, document.config, changed)
+    hashes = [k.hash for k in changed.server.api_keys if isinstance(k, ApiKey)]
+    assert [s for s in (SECRET, HASH, *hashes) if s in raw]
+    assert not [s for s in (*secrets_of(document.config), *hashes, "0123456789abcdef0123") if s in text], text
+    assert "phone" in text
 
 
 def test_masked_and_back(config: NodeConfig) -> None:
