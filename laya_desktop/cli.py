@@ -98,7 +98,7 @@ def _route(argv: list[str]) -> int:
 
         print(msgspec.json.encode(explanation).decode())
     else:
-        won = f"{explanation.winner} → {explanation.target}" if explanation.winner else "no route"
+        won = f"{explanation.winner} → {explanation.target_text}" if explanation.winner else "no route"
         print(f"{won}: {explanation.reason}")
         for candidate in explanation.candidates:
             if not candidate.won:

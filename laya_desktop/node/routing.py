@@ -7,7 +7,8 @@ a target or the configuration file.
 
 What a route leaves for its target (``stripped_path``): a prefix leaves what follows it; a regex leaves what its group
 ``rest`` matched; an exact path and any other regex leave the standard API part at their end (``/chat/completions``),
-or nothing.
+or nothing. A route with ``strip_prefix: false`` leaves the whole path. One with ``rewrite`` puts that path in front of
+what a prefix or a group ``rest`` leaves, and in the place of everything else.
 """
 
 from __future__ import annotations
@@ -99,23 +100,28 @@ class RoutingTable:
     """
 
     __slots__ = (
-        "_deep", "_exact", "_exact_plain", "_prefix", "_prefix_plain", "_regex_set", "_regexes", "_root", "_rules",
-        "shadowed", "warnings",
+        "_aliases", "_by_name", "_deep", "_exact", "_exact_plain", "_prefix", "_prefix_plain", "_puts", "_regex_set",
+        "_regexes", "_root", "_rules", "shadowed", "warnings",
     )  # fmt: skip
 
-    def __init__(self, rules: Iterable[Rule], off: Iterable[RouteConfig] = ()) -> None:
+    def __init__(
+        self, rules: Iterable[Rule], off: Iterable[RouteConfig] = (), aliases: Mapping[str, str] = _NO_GROUPS
+    ) -> None:
         self._rules = routing_explain.Rules(tuple(rules), tuple(off))
+        self._aliases = dict(aliases)
+        self._puts = {rule.name: rule.put for rule in self._rules.on if rule.put is not None}
+        self._by_name = {route.name: route for route in (*(rule.route for rule in self._rules.on), *self._rules.off)}
         exact, prefix, regex = (self._rules.of_kind(kind) for kind in ("path", "prefix", "regex"))
         self._exact_plain = {
-            path: Decision(members[0].route, _api_part(path), _NO_GROUPS)
+            path: Decision(members[0].route, self._left(members[0].route, path, _api_part(path)), _NO_GROUPS)
             for path, members in exact.items()
             if _is_plain(members)
         }
         self._exact = {path: _Group(members) for path, members in exact.items() if not _is_plain(members)}
         root = prefix.pop("/", None)
         self._root = None if root is None else _Group(root)
-        self._prefix_plain = {path: members[0].route for path, members in prefix.items() if _is_plain(members)}
-        self._prefix = {path: _Group(members) for path, members in prefix.items() if not _is_plain(members)}
+        self._prefix_plain = {p: members[0].route for p, members in prefix.items() if _is_plain(members, strips=True)}
+        self._prefix = {p: _Group(members) for p, members in prefix.items() if p not in self._prefix_plain}
         depths = {path.count("/") for path in prefix}
         self._deep = tuple(depth in depths for depth in range(1, max(depths, default=0) + 1))
         self._regexes = tuple(map(_Group, regex.values()))
@@ -130,20 +136,25 @@ class RoutingTable:
         Raises:
             ConfigError: two rules of which neither wins over the other, or a path that no request can have.
         """
+        aliases = {alias: model.name for model in config.models for alias in model.aliases}
         rules: list[Rule] = []
         problems: list[Problem] = []
         for i, route in enumerate(config.routes):
             if route.enabled:
                 try:
-                    rules.append(Rule.parse(route, i))
+                    rules.append(Rule.parse(route, i, aliases))
                 except ValueError as error:
                     problems.append(Problem(f"Route '{route.name}': {error}", ("routes", i, "match")))
-        table = cls(rules, [r for r in config.routes if not r.enabled])
+        table = cls(rules, [r for r in config.routes if not r.enabled], aliases)
         problems += routing_checks.ties(table._rules.by_path.values())
         if problems:
             raise ConfigError("configuration", sorted(problems, key=lambda p: p.loc[1:2]))
         table.shadowed, table.warnings = routing_checks.unreachable(table._rules.by_path, config.server)
         return table
+
+    def route(self, name: str) -> RouteConfig | None:
+        """The route of that name, on or off, or None."""
+        return self._by_name.get(name)
 
     def decide(
         self, method: str, path: str, host: str, headers: Mapping[str, str], model: str | Unread | None
@@ -163,10 +174,12 @@ class RoutingTable:
         decision = self._exact_plain.get(path)
         if decision is not None:
             return decision
+        if self._aliases and isinstance(model, str):
+            model = self._aliases.get(model, model)
         if self._exact and (group := self._exact.get(path)) is not None:
             found = group.find(method, host, headers, model)
             if found is not None:
-                return found if found is NEED_MODEL else Decision(found, _api_part(path), _NO_GROUPS)
+                return found if found is NEED_MODEL else self._decision(found, path, _api_part(path))
         return self._decide_prefix(method, path, host, headers, model)
 
     def _decide_prefix(
@@ -194,7 +207,7 @@ class RoutingTable:
             if group is not None:
                 found = group.find(method, host, headers, model)
                 if found is not None:
-                    return found if found is NEED_MODEL else Decision(found, path[end:], _NO_GROUPS)
+                    return found if found is NEED_MODEL else self._decision(found, path, path[end:])
         return None if path == "*" else self._decide_last(method, path, host, headers, model)
 
     def _decide_last(
@@ -204,14 +217,33 @@ class RoutingTable:
         if self._root is not None:
             found = self._root.find(method, host, headers, model)
             if found is not None:
-                return found if found is NEED_MODEL else Decision(found, "" if path == "/" else path, _NO_GROUPS)
+                return found if found is NEED_MODEL else self._decision(found, path, "" if path == "/" else path)
         for group in self._matching(path):
             found = group.find(method, host, headers, model)
             if found is NEED_MODEL:
                 return NEED_MODEL
             if found is not None:
-                return _regex_decision(found, group.regex, path)
+                return self._regex_decision(found, group.regex, path)
         return None
+
+    def _decision(self, route: RouteConfig, path: str, left: str, groups: dict[str, str] = _NO_GROUPS) -> Decision:
+        return Decision(route, self._left(route, path, left), groups)
+
+    def _left(self, route: RouteConfig, path: str, left: str) -> str:
+        """What the route's policy makes of the path; ``left``: what the match leaves of it."""
+        if route.rewrite is not None:
+            put = self._puts[route.name]
+            return put + left if route.match.path is None else put
+        return left if route.strip_prefix else path
+
+    def _regex_decision(self, route: RouteConfig, regex: Any, path: str) -> Decision:
+        groups = _NO_GROUPS
+        if regex.groupindex:
+            groups = {n: t for n, t in regex.fullmatch(path).groupdict().items() if t is not None}
+        rest = groups.get("rest")
+        if rest is not None:
+            return self._decision(route, path, rest if rest.startswith("/") or not rest else f"/{rest}", groups)
+        return self._decision(route, path, "" if route.rewrite is not None else _api_part(path), groups)
 
     def _matching(self, path: str) -> Iterator[_Group]:
         if self._regex_set is None:
@@ -227,31 +259,23 @@ class RoutingTable:
             headers: in any case; ``Host`` among them.
             model: the body's ``model``, or None where it names none.
         """
-        return routing_explain.explain(self._rules, self._winner, method, path, headers, model)
+        named = model if model is None else self._aliases.get(model, model)
+        return routing_explain.explain(self._rules, self._winner, method, path, headers, named)
 
     def _winner(self, request: Request, path: str) -> tuple[RouteConfig, str] | None:
         decision = self.decide(request.method, path, request.host, request.headers, request.model)
         return (decision.route, decision.stripped_path) if isinstance(decision, Decision) else None
 
 
-def _is_plain(rules: list[Rule]) -> bool:
-    """One rule without conditions: the path alone decides."""
-    return len(rules) == 1 and not rules[0].conditions
+def _is_plain(rules: list[Rule], *, strips: bool = False) -> bool:
+    """One rule without conditions: the path alone decides. ``strips``: and what follows the prefix is passed on."""
+    if len(rules) != 1 or rules[0].conditions:
+        return False
+    return not strips or (rules[0].put is None and rules[0].route.strip_prefix)
 
 
 def _api_part(path: str) -> str:
     return next((part for part in _API_PARTS if path.endswith(part)), "")
-
-
-def _regex_decision(route: RouteConfig, regex: Any, path: str) -> Decision:
-    if not regex.groupindex:
-        return Decision(route, _api_part(path), _NO_GROUPS)
-    match = regex.fullmatch(path)
-    groups = {name: text for name, text in match.groupdict().items() if text is not None}
-    rest = groups.get("rest")
-    if rest is None:
-        return Decision(route, _api_part(path), groups)
-    return Decision(route, rest if rest.startswith("/") or not rest else f"/{rest}", groups)
 
 
 def _regex_set(patterns: list[str]) -> Any | None:

@@ -77,7 +77,20 @@ def explain(
     reason = _won(winner, second)
     candidates = [CandidateExplanation(winner.name, True, reason)]
     candidates += [_lost(rule, winner, request, path) for rule in others] + [_off(r) for r in rules.off]
-    return RouteExplanation(winner.name, route.target, reason, stripped, tuple(candidates))
+    targets = route.target_names
+    return RouteExplanation(
+        winner.name, targets[0], reason, stripped, tuple(candidates), targets, route.fallback, _aim(route)
+    )
+
+
+def _aim(route: RouteConfig) -> str:
+    """The order in which a request tries its targets, in words."""
+    if route.targets:
+        shares = [t.name if t.weight == 1 else f"{t.name} ×{t.weight}" for t in route.targets]
+        text = f"the least busy of {', '.join(shares)}" if len(shares) > 1 else shares[0]
+    else:
+        text = route.target or ""
+    return ", else ".join([text, *route.fallback])
 
 
 def _off(route: RouteConfig) -> CandidateExplanation:

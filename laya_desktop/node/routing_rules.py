@@ -18,6 +18,7 @@ from laya_desktop.config.schema import MatchConfig, RouteConfig
 from laya_desktop.node.routing_paths import rule_path
 
 PathKind = Literal["path", "prefix", "regex"]
+_NO_ALIASES: Mapping[str, str] = {}
 
 
 class Request(msgspec.Struct, gc=False):
@@ -227,6 +228,7 @@ class Rule:
         kind: which of path, prefix and regex it has.
         path: the path in normal spelling, or the regex as written.
         conditions: by subject, header names in lower case.
+        put: what takes the place of the path when the request is passed on; None: nothing.
     """
 
     route: RouteConfig
@@ -234,20 +236,23 @@ class Rule:
     kind: PathKind
     path: str
     conditions: dict[str, Condition]
+    put: str | None = None
 
     @classmethod
-    def parse(cls, route: RouteConfig, index: int) -> Rule:
-        """The rule of a route.
+    def parse(cls, route: RouteConfig, index: int, aliases: Mapping[str, str] = _NO_ALIASES) -> Rule:
+        """The rule of a route; ``aliases``: other name of a model → its name.
 
         Raises:
             ValueError: a path that no request can have, or a host with a wildcard.
         """
         match = route.match
+        conditions = _conditions(match, aliases)
+        put = None if route.rewrite is None else rule_path(route.rewrite).rstrip("/")
         if match.regex is not None:
-            return cls(route, index, "regex", match.regex, _conditions(match))
+            return cls(route, index, "regex", match.regex, conditions, put)
         if match.path is not None:
-            return cls(route, index, "path", rule_path(match.path), _conditions(match))
-        return cls(route, index, "prefix", rule_path(match.prefix or "/"), _conditions(match))
+            return cls(route, index, "path", rule_path(match.path), conditions, put)
+        return cls(route, index, "prefix", rule_path(match.prefix or "/"), conditions, put)
 
     @property
     def name(self) -> str:
@@ -274,7 +279,7 @@ class Rule:
         return [c.miss(request) for c in self.conditions.values() if not c.holds(request)]
 
 
-def _conditions(match: MatchConfig) -> dict[str, Condition]:
+def _conditions(match: MatchConfig, aliases: Mapping[str, str]) -> dict[str, Condition]:
     found: dict[str, Condition] = {}
     if match.methods:
         found["method"] = MethodIn(frozenset(match.methods))
@@ -286,7 +291,7 @@ def _conditions(match: MatchConfig) -> dict[str, Condition]:
         name = label.lower()
         found[f"header {name}"] = _header(name, label, value)
     if match.model is not None:
-        found["model"] = ModelIs(match.model)
+        found["model"] = ModelIs(aliases.get(match.model, match.model))
     return found
 
 

@@ -113,6 +113,9 @@ class RouteSnapshot:
     p99_us: float | None = None
     shadowed_by: str | None = None
     """Name of a route that always wins before this one."""
+    p95_us: float | None = None
+    max_us: float | None = None
+    """Largest routing latency of the last ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,4 +348,11 @@ class RouteExplanation:
     target: str | None
     reason: str
     stripped_path: str | None = None
+    """The path that the target gets, after stripping or rewriting."""
     candidates: tuple[CandidateExplanation, ...] = ()
+    targets: tuple[str, ...] = ()
+    """All targets that share the winner's requests; ``target`` is the first of them."""
+    fallback: tuple[str, ...] = ()
+    """Targets that are tried in this order when those cannot take the request."""
+    target_text: str = ""
+    """Where the request goes, in words: "the least busy of a ×2, b, else c"."""
