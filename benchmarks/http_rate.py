@@ -86,7 +86,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(name: str, port: int, command: Sequence[str], log: Path, env: dict[str, str]) -> Iterator[Contestant]:
+def server(
+    name: str, port: int, command: Sequence[str], log: Path, env: dict[str, str], path: str = PATH
+) -> Iterator[Contestant]:
     """Start a server in a process group of its own, wait until it answers, and end it."""
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -94,7 +96,7 @@ def server(name: str, port: int, command: Sequence[str], log: Path, env: dict[st
         )
     contestant = Contestant(name, port, process)
     try:
-        wait_until_it_answers(contestant, log)
+        wait_until_it_answers(contestant, log, path)
         yield contestant
     finally:
         if process.poll() is None:
@@ -107,14 +109,14 @@ def server(name: str, port: int, command: Sequence[str], log: Path, env: dict[st
                 process.wait()
 
 
-def wait_until_it_answers(contestant: Contestant, log: Path) -> None:
+def wait_until_it_answers(contestant: Contestant, log: Path, path: str) -> None:
     """Ask until the first 200."""
     deadline_s = time.monotonic() + START_LIMIT_S
     pause = threading.Event()
     while time.monotonic() < deadline_s and contestant.process.poll() is None:
         connection = http.client.HTTPConnection("127.0.0.1", contestant.port, timeout=2)
         try:
-            connection.request("GET", PATH)
+            connection.request("GET", path)
             if connection.getresponse().status == 200:
                 return
         except (OSError, http.client.HTTPException):
@@ -150,11 +152,12 @@ def start_all(args: argparse.Namespace, folder: Path, stack: ExitStack) -> list[
     return found
 
 
-def with_ratebench(binary: str, rate: float, connections: int) -> Measure:
-    """Open loop: requests are due at even intervals."""
+def with_ratebench(binary: str, rate: float, connections: int, ask: Sequence[str] = (PATH,)) -> Measure:
+    """Open loop: requests are due at even intervals. ``ask``: path, then method and body file where needed."""
 
     def measure(port: int, seconds: float) -> Reading:
-        command = [binary, str(port), PATH, f"{rate:g}", str(connections), f"{seconds:g}"]
+        path, *rest = ask
+        command = [binary, str(port), path, f"{rate:g}", str(connections), f"{seconds:g}", *rest]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=False)
         figures = dict(re.findall(r"(\S+) ([\d.]+)", done.stdout))
         if not {"sent", "answered", "non2xx", "p50", "p90", "p99"} <= figures.keys():
@@ -192,15 +195,22 @@ def with_wrk(binary: str, connections: int) -> Measure:
     return measure
 
 
-def take_turns(contestants: list[Contestant], measure: Measure, args: argparse.Namespace) -> None:
-    """Warm each one up, then measure one after the other while the others stand still."""
-    for contestant in contestants:
+def take_turns(
+    contestants: list[Contestant],
+    measure: Measure,
+    args: argparse.Namespace,
+    standing_still: list[Contestant] | None = None,
+) -> None:
+    """Warm each one up, then measure one after the other while the others (of ``standing_still``) stand still."""
+    still = contestants if standing_still is None else standing_still
+    for contestant in still:
         contestant.send(signal.SIGSTOP)
     for number in range(args.rounds + 1):
         for contestant in contestants:
             contestant.send(signal.SIGCONT)
             reading = measure(contestant.port, args.seconds if number else 1.0)
-            contestant.send(signal.SIGSTOP)
+            if contestant in still:
+                contestant.send(signal.SIGSTOP)
             if number:
                 contestant.rounds.append(reading)
                 print(f"round {number} {contestant.name:14} p99 {reading['p99_us']:8.0f} µs", file=sys.stderr)
@@ -219,6 +229,7 @@ def summary(contestants: list[Contestant]) -> list[dict[str, object]]:
             "requests_per_s": c.figure(statistics.median, "requests_per_s"),
             "failed": c.figure(sum, "failed"),
             "compared_with": peer.name,
+            "best_p50_ratio": c.figure(min, "p50_us") / peer.figure(min, "p50_us"),
             "best_p99_ratio": c.figure(min, "p99_us") / peer.figure(min, "p99_us"),
             "median_p99_ratio": c.figure(statistics.median, "p99_us") / peer.figure(statistics.median, "p99_us"),
             "rounds": c.rounds,
@@ -230,12 +241,12 @@ def summary(contestants: list[Contestant]) -> list[dict[str, object]]:
 def print_table(lines: list[dict[str, object]]) -> None:
     """For people."""
     columns = ("best_p99_us", "median_p99_us", "best_p50_us", "median_p50_us", "requests_per_s", "failed")
-    ratios = ("best_p99_ratio", "median_p99_ratio")
+    ratios = ("best_p50_ratio", "best_p99_ratio", "median_p99_ratio")
     print(f"{'':14}" + "".join(f"{c:>18}" for c in (*columns, *ratios)))
     for line in lines:
         figures = "".join(f"{line[c]:>18,.0f}" for c in columns) + "".join(f"{line[r]:>18.2f}" for r in ratios)
         print(f"{line['name']:14}{figures}")
-    print(f"Ratios: p99 as a multiple of {lines[0]['compared_with']}'s in the same run.")
+    print(f"Ratios: as multiples of {lines[0]['compared_with']}'s in the same run.")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
