@@ -21,6 +21,7 @@ from laya_desktop import logs, paths
 from laya_desktop.config.paths import resolve_path
 from laya_desktop.config.store import ConfigDocument, load_file
 from laya_desktop.errors import LayaError
+from laya_desktop.keystore import KeyStore
 from laya_desktop.node.engines.worker import WorkerHandle
 from laya_desktop.node.forecast import Forecaster
 from laya_desktop.node.model_tools import ModelTools
@@ -76,12 +77,18 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
             telemetry=Telemetry(handle.directory),
             forecaster=Forecaster(),
             executor=executor,
-            upstreams=UpstreamPool,
+            upstreams=lambda config: UpstreamPool(config, resolve_key=keys.get),
             on_log_level=handle.set_level,
         )
         return Node(document, parts, overrides, emit, publish)
 
     service = NodeService(build)
+
+    def warn_of_keys(text: str) -> None:
+        log.warning("%s", text)
+        service.notify(Notice("warning", text, "keys"))
+
+    keys = KeyStore(paths.config_dir(), warn=warn_of_keys)
     handle = logs.setup(
         overrides.log_level or config.log.level,
         resolve_path(config.log.dir, document.folder) if config.log.dir else paths.log_dir(),

@@ -128,6 +128,40 @@ def _estimate(argv: list[str]) -> int:
     return 0
 
 
+def _key(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop key", description="Keys of upstreams, for 'api_key: keyring:NAME' in the configuration."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    setting = verbs.add_parser("set", help="store a key; it is typed without being shown, or read from standard input")
+    setting.add_argument("name")
+    verbs.add_parser("list", help="names of the stored keys")
+    verbs.add_parser("delete", help="forget a key").add_argument("name")
+    args = parser.parse_args(argv)
+    from laya_desktop import commands
+
+    store = commands.key_store(warn=lambda text: print(f"laya-desktop: {text}", file=sys.stderr))
+    if args.verb == "list":
+        print(*store.names(), sep="\n", end="\n" if store.names() else "")
+        return 0
+    if args.verb == "delete":
+        found = store.delete(args.name)
+        print(f"Deleted '{args.name}'." if found else f"There is no key '{args.name}'.", file=sys.stderr)
+        return 0 if found else 1
+    place = store.set(args.name, _read_key(args.name))
+    print(f"Stored '{args.name}' {place}. Write api_key: \"keyring:{args.name}\".", file=sys.stderr)
+    return 0
+
+
+def _read_key(name: str) -> str:
+    """From the terminal without echo, or the first line of standard input: never from the arguments, which all see."""
+    if sys.stdin.isatty():
+        import getpass
+
+        return getpass.getpass(f"Key of '{name}': ")
+    return sys.stdin.readline()
+
+
 def _demo(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="laya-desktop demo", description="The bundled model on the embedded node; one real chat through a route."
@@ -178,4 +212,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "route": _route,
     "estimate": _estimate,
     "demo": _demo,
+    "key": _key,
 }

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+from collections.abc import Callable
 from pathlib import Path
 
+from laya_desktop import paths
 from laya_desktop.config.report import check
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.config.store import load_file
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
+from laya_desktop.keystore import KeyStore
 from laya_desktop.node.model_tools import ModelTools, free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.telemetry import Telemetry
 from laya_desktop.state.snapshot import MemoryEstimate, RouteExplanation
 
-__all__ = ["check", "describe_estimate", "estimate", "explain"]
+__all__ = ["check", "describe_estimate", "estimate", "explain", "key_store"]
 
 
 def explain(config: Path, method: str, path: str, headers: dict[str, str], model: str | None) -> RouteExplanation:
@@ -35,6 +38,11 @@ def estimate(file: Path, device: str, max_seq_len: int, batch_size: int) -> Memo
     except ValueError as error:
         raise LayaError(f"Not a valid model setting: {error}", code="invalid_config", status=400) from None
     return asyncio.run(_estimate(model))
+
+
+def key_store(warn: Callable[[str], None]) -> KeyStore:
+    """Where this user's keys of upstreams are kept."""
+    return KeyStore(paths.config_dir(), warn=warn)
 
 
 def describe_estimate(found: MemoryEstimate) -> str:

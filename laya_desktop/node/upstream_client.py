@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -33,6 +34,7 @@ _TRIAL_PAUSE_S = 5.0
 _PROBE_TIMEOUT_S = 5.0
 _CLOSE_S = 1.0
 _KEYRING = "keyring:"
+_SENDABLE = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,12 @@ class Upstream:
             return configured
         if self._key is None:
             name = configured.removeprefix(_KEYRING)
-            self._key = await asyncio.to_thread(self._effects.resolve_key, name)
-            if self._key is None:
+            key = await asyncio.to_thread(self._effects.resolve_key, name)
+            if key is None:
                 raise errors.key_missing(self.config.name, name)
+            if not _SENDABLE.fullmatch(key):
+                raise errors.key_unusable(self.config.name, name)
+            self._key = key
         return self._key
 
     async def _exchange(self, head: bytes, body: bytes, bodiless: bool, deadline_s: float) -> Connection:

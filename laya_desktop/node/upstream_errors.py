@@ -75,9 +75,19 @@ def down(name: str, error: str | None, retry_after_s: float) -> LayaError:
 def key_missing(name: str, key_name: str) -> LayaError:
     """The keyring has no such key."""
     return LayaError(
-        f"Upstream '{name}' needs the key '{key_name}', and the keyring has none.",
-        hint=f"Store it in the keyring under '{key_name}', or write it into api_key.",
+        f"Upstream '{name}' needs the key '{key_name}', and none of that name is stored.",
+        hint=f"Run 'laya-desktop key set {key_name}' on the node's machine.",
         code="upstream_key_missing",
+        status=502,
+    )
+
+
+def key_unusable(name: str, key_name: str) -> LayaError:
+    """The stored key could break out of its header, or cannot be sent at all."""
+    return LayaError(
+        f"The stored key '{key_name}' of upstream '{name}' has characters that a header cannot hold.",
+        hint=f"Store it again with 'laya-desktop key set {key_name}'.",
+        code="upstream_key_unusable",
         status=502,
     )
 
