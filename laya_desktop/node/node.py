@@ -43,6 +43,7 @@ from laya_desktop.state.snapshot import (
 if TYPE_CHECKING:
     from laya_desktop.config.schema import GuardConfig, NodeConfig
     from laya_desktop.config.store import ConfigDocument
+    from laya_desktop.node.balance import TargetLoad
     from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.generation import GenerationStream
     from laya_desktop.node.telemetry import TelemetrySample
@@ -147,7 +148,7 @@ class Node:
 
     def open_record(self, method: str, path: str, route: str | None, target: str | None) -> RequestRecord:
         """A new live request."""
-        config = self.config.route(route) if route else None
+        config = self.table.route(route) if route else None
         record = RequestRecord(uuid.uuid4().hex, method, path, route, target)
         if config is not None:
             record.priority = config.priority
@@ -161,6 +162,12 @@ class Node:
                 "The node is stopping.", hint="Retry shortly.", code="draining", status=503, retry_after_s=5.0
             )
         return self._pool.generate(record, model, request, timeout_s)
+
+    def target_load(self, name: str) -> TargetLoad:
+        """How busy a model or an upstream is, and whether it can begin."""
+        if self.config.upstream(name) is not None:
+            return self.upstreams.get(name).load
+        return self._pool.load_of(name)
 
     async def load_model(self, name: str, device: str | None = None) -> None:
         """Load a model. Raises LayaError."""

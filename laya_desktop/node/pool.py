@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError, near
+from laya_desktop.node.balance import Readiness, TargetLoad
 from laya_desktop.node.engines.base import Delta, Finished, Prefilled, RequestEvent, Started
 from laya_desktop.node.generation import GenerationStream
 from laya_desktop.node.metrics import TokenRate
@@ -103,6 +104,14 @@ class ModelPool:
             return False
         stream.cancel(reason)
         return True
+
+    def load_of(self, name: str) -> TargetLoad:
+        """Requests that a model runs or that wait for it, and whether it can begin."""
+        runtime = self._runtimes.get(name)
+        if runtime is None or runtime.retired or self._rests(runtime, time.monotonic()):
+            return TargetLoad(0, Readiness.BROKEN)
+        ready = Readiness.READY if runtime.state is ModelState.READY else Readiness.TO_BE_LOADED
+        return TargetLoad(sum(self._scheduler.counts(name)), ready)
 
     def tick(self, now_s: float) -> None:
         """Expire waiting requests and unload idle models. Called a few times a second."""
@@ -207,6 +216,12 @@ class ModelPool:
                 param="model",
             )
         return runtime
+
+    @staticmethod
+    def _rests(runtime: ModelRuntime, now_s: float) -> bool:
+        """True for a while after a failure."""
+        failed_s = runtime.failed_s if runtime.state is ModelState.FAILED else None
+        return failed_s is not None and now_s < failed_s + FAILED_REST_S
 
     def _refuse_while_failed(self, runtime: ModelRuntime, now_s: float) -> None:
         if runtime.state is not ModelState.FAILED or runtime.failed_s is None or runtime.error is None:

@@ -74,6 +74,12 @@ class RequestRecord:
         span_s = self.last_token_s - self.first_token_s
         return ((self.completion_tokens or 0) - 1) / span_s if span_s > 0 else None
 
+    def start_over(self) -> None:
+        """The target gave the request back: what it had noted is void."""
+        self.phase, self.queue_place, self.cancel = Phase.QUEUED, None, None
+        self.dispatched_s = self.first_token_s = self.last_token_s = None
+        self.prompt_tokens = self.cached_tokens = self.completion_tokens = None
+
     def finish(self, phase: Phase, *, status: int | None = None, error: str | None = None) -> None:
         """Close the record; the first call wins."""
         if self.finished_s is None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node import upstream_errors as errors
+from laya_desktop.node.balance import Readiness, TargetLoad
 from laya_desktop.node.tasks import spawn
 from laya_desktop.node.upstream_health import Circuit
 from laya_desktop.node.upstream_http import Connection, WireError
@@ -149,6 +150,11 @@ class Upstream:
     def snapshot(self) -> UpstreamSnapshot:
         """Its health now."""
         return UpstreamSnapshot(self.config.name, self._circuit.healthy, self._circuit.error, self._in_flight)
+
+    @property
+    def load(self) -> TargetLoad:
+        """Requests on their way, and whether it counts as down."""
+        return TargetLoad(self._in_flight, Readiness.BROKEN if self._circuit.is_open else Readiness.READY)
 
     # -- for the pool
 

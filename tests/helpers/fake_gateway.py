@@ -12,6 +12,7 @@ from pathlib import Path
 from laya_desktop.config.key_edits import with_new_admin_key, with_new_key, without_admin_key, without_key
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
+from laya_desktop.node.balance import TargetLoad
 from laya_desktop.node.engines.base import Delta, Finished, Generate, Prefilled, RequestEvent, Started
 from laya_desktop.node.metrics import Metrics
 from laya_desktop.node.records import RequestLog, RequestRecord
@@ -115,6 +116,9 @@ class FakeGateway:
         self.metrics = Metrics()
         self.upstreams = upstreams
         self.script = Script()
+        self.scripts: dict[str, Script] = {}
+        """By model, where one does something else than ``script``."""
+        self.loads: dict[str, TargetLoad] = {}
         self.generations: list[FakeGeneration] = []
         self.timeouts_s: list[float] = []
         self.commands: list[tuple[object, ...]] = []
@@ -138,12 +142,16 @@ class FakeGateway:
         return record
 
     def generate(self, record: RequestRecord, model: str, request: Generate, timeout_s: float) -> FakeGeneration:
-        if self.script.admit_error is not None:
-            raise self.script.admit_error
-        generation = FakeGeneration(record, request, self.script)
+        script = self.scripts.get(model, self.script)
+        if script.admit_error is not None:
+            raise script.admit_error
+        generation = FakeGeneration(record, request, script)
         self.generations.append(generation)
         self.timeouts_s.append(timeout_s)
         return generation
+
+    def target_load(self, name: str) -> TargetLoad:
+        return self.loads.get(name, TargetLoad())
 
     def _command(self, *command: object) -> None:
         if self.command_error is not None:

@@ -19,6 +19,8 @@ from laya_desktop.node.server.faults import CLIENT_GONE, STOPPING, cancelled, st
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.server.completions import Completion
     from laya_desktop.node.server.exchange import Exchange
@@ -33,11 +35,20 @@ STREAM_HEADERS = (("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no"))
 class Answer:
     """One generation on its way to one client."""
 
-    def __init__(self, exchange: Exchange, generation: Generation, record: RequestRecord, shape: Completion) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        generation: Generation,
+        record: RequestRecord,
+        shape: Completion,
+        retry: Callable[[LayaError], bool],
+    ) -> None:
+        """``retry`` is asked before the first byte whether another target takes the request instead."""
         self._exchange = exchange
         self._generation = generation
         self._record = record
         self._shape = shape
+        self._retry = retry
         self._handed_s = time.monotonic()
         self._left: str | None = None
         exchange.on_gone = self._on_gone
@@ -120,6 +131,8 @@ class Answer:
             return
         if self._left == STOPPING:
             error = stopping()
+        elif self._left is None and exchange.status is None and self._retry(error):
+            return
         phase = Phase.CANCELLED if error.code in ("cancelled", "draining") else Phase.FAILED
         record.finish(phase, status=error.status, error=str(error))
         if exchange.status is None:

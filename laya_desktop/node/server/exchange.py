@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 _REASONS = {s.value: s.phrase for s in HTTPStatus} | {CLIENT_GONE: "Client Closed Request"}
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+_NO_HEADERS: Mapping[str, str] = {}
 _VISIBLE = "".join(chr(c) for c in range(0x20, 0x7F) if chr(c) != "%")
 
 
@@ -75,6 +76,8 @@ class Exchange:
         refusal: the error to answer with, found before the request was complete.
         on_gone: called once with the reason when the client left or the node stops; cancels the work.
         route: name of the user's route that took it, or None.
+        served_by: name of the model or upstream that has the request, or None.
+        extra_headers: what the route puts on its answers; they win over the answer's own.
         status: of the answer, None until it begins.
         cors: header lines that let a listed web page read the answer.
     """
@@ -87,6 +90,7 @@ class Exchange:
         "content_length",
         "cors",
         "ended",
+        "extra_headers",
         "gone",
         "has_body",
         "headers",
@@ -102,6 +106,7 @@ class Exchange:
         "repeatable",
         "route",
         "routing_us",
+        "served_by",
         "status",
         "target",
     )
@@ -128,6 +133,8 @@ class Exchange:
         self.gone = False
         self.ended = False
         self.route: str | None = None
+        self.served_by: str | None = None
+        self.extra_headers: Mapping[str, str] = _NO_HEADERS
         self.routing_us: float | None = None
         self.queue_ms: float | None = None
         self.status: int | None = None
@@ -178,6 +185,7 @@ class Exchange:
         if self.status is not None or self.gone:
             self.cut()
             return
+        self.served_by = None
         headers = []
         if isinstance(error, MethodNotAllowedError):
             headers.append(("Allow", ", ".join(error.allow)))
@@ -284,8 +292,13 @@ class Exchange:
             parts.append(f"X-Laya-Routing-Us: {self.routing_us:.1f}\r\n")
         if self.route is not None:
             parts.append(f"X-Laya-Route: {header_text(self.route)}\r\n")
+        if self.served_by is not None:
+            parts.append(f"X-Laya-Target: {header_text(self.served_by)}\r\n")
         if self.queue_ms is not None:
             parts.append(f"X-Laya-Queue-Ms: {self.queue_ms:.3f}\r\n")
+        if self.extra_headers:
+            own = {name.lower() for name in self.extra_headers}
+            headers = [h for h in headers if h[0].lower() not in own] + list(self.extra_headers.items())
         parts += [f"{name}: {value}\r\n" for name, value in headers]
         parts.append("\r\n")
         return "".join(parts).encode("latin-1", "replace")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import NodeConfig
+    from laya_desktop.node.balance import TargetLoad
     from laya_desktop.node.engines.base import Generate, RequestEvent
     from laya_desktop.node.metrics import Metrics
     from laya_desktop.node.records import RequestRecord
@@ -69,6 +70,10 @@ class Gateway(Protocol):
         Raises:
             LayaError: queue full (429), model failed or node draining (503).
         """
+        ...
+
+    def target_load(self, name: str) -> TargetLoad:
+        """How busy a model or an upstream is, and whether it can begin."""
         ...
 
     async def load_model(self, name: str, device: str | None = None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,11 @@ import msgspec
 
 from laya_desktop.config.schema import ModelConfig, RouteConfig, UpstreamConfig
 from laya_desktop.errors import LayaError, near
+from laya_desktop.node.balance import Balancer
 from laya_desktop.node.routing import UNREAD, NeedModel
 from laya_desktop.node.server import wire
-from laya_desktop.node.server.answering import Answer
-from laya_desktop.node.server.completions import Completion
 from laya_desktop.node.server.faults import MethodNotAllowedError, invalid
-from laya_desktop.node.server.proxy import Forward
-from laya_desktop.node.tasks import spawn
+from laya_desktop.node.server.handover import Handover, Job
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
@@ -55,7 +54,29 @@ class Operation(StrEnum):
 
 _BY_PATH = {o.value: o for o in Operation if o is not Operation.MODEL}
 _ANSWERED = (Operation.CHAT, Operation.COMPLETION)
+"""What models of our own answer."""
+_SERVED = (*_ANSWERED, Operation.BARE)
+"""What they may be asked for: a bare path is told by its body."""
 _BY_FIELD = {"messages": Operation.CHAT, "prompt": Operation.COMPLETION, "input": Operation.EMBEDDINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request's head says.
+
+    Attributes:
+        path: as the client wrote it.
+        query: the same, without ``?``.
+        api_path: what the route left of the path.
+        operation: what that names; None: nothing that this node knows.
+        route: None where the body's ``model`` decided.
+    """
+
+    path: str
+    query: str
+    api_path: str
+    operation: Operation | None
+    route: RouteConfig | None
 
 
 def operation_of(path: str) -> tuple[Operation, str] | None:
@@ -86,6 +107,7 @@ class OpenAiApi:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._balancer = Balancer()
 
     def plan(self, exchange: Exchange, path: str, query: str) -> Plan:
         """What to do with the request once it is complete; raises LayaError to refuse it on its head."""
@@ -108,19 +130,24 @@ class OpenAiApi:
         if decision is None:
             return self._plan_standard(exchange.method, path, query)
         route, rest = decision.route, decision.stripped_path
-        exchange.route = route.name
-        if self._gateway.config.upstream(route.target) is not None:
-            return partial(self._forward, path, query, rest, route)
+        exchange.route, exchange.extra_headers = route.name, route.response_headers
+        names = route.all_names
+        upstreams = tuple(name for name in names if self._is_upstream(name))
         found = operation_of(rest)
-        if found is None:
-            raise _no_such_part(route, rest)
-        operation, model_id = found
+        operation, model_id = found or (None, "")
+        ask = Ask(path, query, rest, operation, route)
+        if len(upstreams) == len(names):
+            return partial(self._serve, ask, names)
         if operation in (Operation.MODELS, Operation.MODEL):
             _require_method(exchange.method, path, "GET", "HEAD")
-            return partial(self._models, [route.target], model_id)
+            return partial(self._models, list(route.target_names), model_id)
+        if upstreams and (operation not in _SERVED or exchange.method != "POST"):
+            return partial(self._serve, ask, upstreams)  # no model of ours can answer it
+        if operation is None:
+            raise _no_such_part(route, rest)
         _require_method(exchange.method, path, "POST")
         _require_answered(operation)
-        return partial(self._generate, path, operation, route, route.target)
+        return partial(self._serve, ask, names)
 
     def _plan_standard(self, method: str, path: str, query: str) -> Plan:
         found = operation_of(path)
@@ -141,10 +168,9 @@ class OpenAiApi:
             if not upstream_model:
                 changed.pop("model", None)
             exchange.replace_body(msgspec.json.encode(changed))
-            self._forward(path, query, operation.value, None, exchange, target.name)
-            return
-        _require_answered(operation)
-        self._generate(path, operation, None, target.name, exchange)
+        else:
+            _require_answered(operation)
+        self._serve(Ask(path, query, operation.value, operation, None), (target.name,), exchange)
 
     def _resolve(self, name: str | None) -> tuple[ModelConfig | UpstreamConfig, str]:
         """The target that a body's ``model`` names; ``UPSTREAM/MODEL`` names a model of an upstream."""
@@ -154,7 +180,7 @@ class OpenAiApi:
             if len(only) == 1:
                 return only[0], ""
             raise invalid("model is missing.", "model", hint=self._available(), code="missing_parameter")
-        found = config.model(name) or config.upstream(name)
+        found = config.model_called(name) or config.upstream(name)
         if found is not None:
             return found, ""
         first, _, rest = name.partition("/")
@@ -165,61 +191,60 @@ class OpenAiApi:
 
     # -- handing over
 
-    def _generate(
-        self, path: str, operation: Operation, route: RouteConfig | None, model: str, exchange: Exchange
-    ) -> None:
-        record = self._gateway.open_record(exchange.method, path, route.name if route else None, model)
+    def _serve(self, ask: Ask, names: tuple[str, ...], exchange: Exchange) -> None:
+        """Hand the request to the first of the named targets that takes it."""
+        route, operation = ask.route, ask.operation
+        order = self._order(route, names)
+        record = self._gateway.open_record(exchange.method, ask.path, route.name if route else None, order[0])
         exchange.request_id = record.request_id
         try:
-            body = _body(exchange)
-            if operation is Operation.BARE:
-                operation = operation_of_body(body)
-                _require_answered(operation)
-            request, stream, include_usage = _to_engine(operation, record.request_id, body)
-            record.stream = stream
-            timeout_s = route.timeout if route else DEFAULT_TIMEOUT_S
-            generation = self._gateway.generate(record, model, request, timeout_s)
+            if operation is Operation.BARE and exchange.method == "POST":
+                operation = operation_of_body(_body(exchange))
+            if operation not in _ANSWERED:
+                order = [name for name in order if self._is_upstream(name)]
+                if not order:
+                    _require_answered(operation)
+            Handover(self._gateway, exchange, record, self._job(ask, operation, exchange, record), order).begin()
         except Exception as error:
             record.finish(Phase.FAILED, status=getattr(error, "status", 500), error=str(error))
             raise
-        self._routed(exchange, record)
-        exchange.release_body()
-        shape = Completion(record.request_id, model, chat=operation is Operation.CHAT, include_usage=include_usage)
-        answer = Answer(exchange, generation, record, shape)
-        spawn(answer.run(stream=stream), f"answer {record.request_id}")
 
-    def _forward(
-        self,
-        path: str,
-        query: str,
-        api_path: str,
-        route: RouteConfig | None,
-        exchange: Exchange,
-        target: str | None = None,
-    ) -> None:
-        name = target or (route.target if route else "")
-        record = self._gateway.open_record(exchange.method, path, route.name if route else None, name)
-        exchange.request_id = record.request_id
-        try:
-            if api_path in ("", "/") and exchange.method == "POST":
-                api_path = operation_of_body(_body(exchange)).value
-            upstream = self._gateway.upstreams.get(name)
-        except Exception as error:
-            record.finish(Phase.FAILED, status=getattr(error, "status", 500), error=str(error))
-            raise
-        record.phase = Phase.PROXY
-        forward = Forward(exchange, record, upstream, f"{api_path}?{query}" if query else api_path)
-        timeout_s = route.timeout if route else DEFAULT_TIMEOUT_S
-        spawn(forward.run(timeout_s, lambda: self._routed(exchange, record)), f"forward {record.request_id}")
+    def _order(self, route: RouteConfig | None, names: tuple[str, ...]) -> list[str]:
+        """The targets, the one to try first in front."""
+        if route is None or len(names) == 1:
+            return list(names)
+        shares = [target for target in route.weighted if target.name in names]
+        others = [name for name in route.fallback if name in names]
+        if len(shares) < 2:
+            return [target.name for target in shares] + others
+        return self._balancer.order(route.name, shares, self._gateway.target_load) + others
 
-    def _routed(self, exchange: Exchange, record: RequestRecord) -> None:
-        exchange.routed(self._gateway.metrics, record.route)
-        record.routing_us = exchange.routing_us
+    @staticmethod
+    def _job(ask: Ask, operation: Operation | None, exchange: Exchange, record: RequestRecord) -> Job:
+        api_path = ask.api_path
+        if api_path in ("", "/") and operation is not None:
+            api_path = operation.value
+
+        def to_engine() -> tuple[Generate, bool, bool]:
+            assert operation is not None
+            return _to_engine(operation, record.request_id, _body(exchange))
+
+        return Job(
+            api_path=f"{api_path}?{ask.query}" if ask.query else api_path,
+            timeout_s=ask.route.timeout if ask.route else DEFAULT_TIMEOUT_S,
+            is_chat=operation is Operation.CHAT,
+            to_engine=to_engine,
+        )
+
+    def _is_upstream(self, name: str) -> bool:
+        return self._gateway.config.upstream(name) is not None
 
     # -- models
 
     def _models(self, only: list[str] | None, model_id: str, exchange: Exchange) -> None:
-        names = only if only is not None else list(self._gateway.config.target_names)
+        config = self._gateway.config
+        names = list(only if only is not None else config.target_names)
+        names += [alias for model in config.models if model.name in names for alias in model.aliases]
         if model_id and model_id not in names:
             raise self._unknown_model(model_id)
         exchange.routed(self._gateway.metrics, exchange.route)
@@ -229,9 +254,12 @@ class OpenAiApi:
             exchange.respond_json({"object": "list", "data": [self._model_object(n) for n in names]})
 
     def _model_object(self, name: str) -> dict[str, Any]:
-        owner = "upstream" if self._gateway.config.upstream(name) is not None else "laya-desktop"
+        owner = "upstream" if self._is_upstream(name) else "laya-desktop"
         shown: dict[str, Any] = {"id": name, "object": "model", "created": STARTED_UNIX_S, "owned_by": owner}
-        snapshot = self._gateway.snapshot.model(name)
+        model = self._gateway.config.model_called(name)
+        if model is not None and model.name != name:
+            shown["alias_of"] = model.name
+        snapshot = self._gateway.snapshot.model(model.name) if model is not None else None
         if snapshot is not None:
             shown["state"] = snapshot.state
         return shown
@@ -282,11 +310,11 @@ def _require_method(method: str, path: str, *allowed: str) -> None:
         raise MethodNotAllowedError(method, path, allowed)
 
 
-def _require_answered(operation: Operation) -> None:
-    if operation in _ANSWERED or operation is Operation.BARE:
+def _require_answered(operation: Operation | None) -> None:
+    if operation in _SERVED:
         return
     raise LayaError(
-        f"This node does not serve {operation.value} with its own models yet.",
+        f"This node does not serve {operation.value if operation else 'this'} with its own models yet.",
         hint="Use /chat/completions or /completions, or send it to an upstream that serves it.",
         code="not_implemented",
         status=501,
@@ -295,7 +323,7 @@ def _require_answered(operation: Operation) -> None:
 
 def _no_such_part(route: RouteConfig, rest: str) -> LayaError:
     return LayaError(
-        f"Route '{route.name}' leads to model '{route.target}', which has nothing at {rest}.",
+        f"Route '{route.name}' leads to model '{route.target_names[0]}', which has nothing at {rest}.",
         hint="After the route's path, use /chat/completions, /completions or /models, with or without /v1.",
         code="not_found",
         status=404,

@@ -31,16 +31,27 @@ _NOT_SENT_BACK = frozenset({"content-length", "content-type", "date", "server", 
 _OURS = ("x-laya-", "access-control-")
 """Ours to say: an upstream opens this node to no web page."""
 _NO_BODY = (204, 304)
+GIVEN_BACK = (429, 502, 503, 504)
+"""Statuses of an upstream that another target may answer better."""
 
 
 class Forward:
     """One request on its way to an upstream and back."""
 
-    def __init__(self, exchange: Exchange, record: RequestRecord, upstream: Upstream, api_path: str) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        record: RequestRecord,
+        upstream: Upstream,
+        api_path: str,
+        retry: Callable[[LayaError], bool],
+    ) -> None:
+        """``retry`` is asked before the first byte whether another target takes the request instead."""
         self._exchange = exchange
         self._record = record
         self._upstream = upstream
         self._api_path = api_path
+        self._retry = retry
         self._left: str | None = None
         self._task: asyncio.Task[None] | None = None
         exchange.on_gone = record.cancel = self._on_gone
@@ -79,8 +90,10 @@ class Forward:
         response = await self._upstream.request(
             exchange.method, self._api_path, headers, bytes(exchange.body), timeout_s=timeout_s
         )
-        exchange.release_body()
         try:
+            if response.status in GIVEN_BACK and self._retry(_given_back(self._upstream.config.name, response.status)):
+                return
+            exchange.release_body()
             await self._answer(response)
         finally:
             response.cancel()
@@ -107,12 +120,18 @@ class Forward:
 
     def _fail(self, error: LayaError, phase: Phase = Phase.FAILED) -> None:
         exchange = self._exchange
+        if exchange.status is None and self._left is None and self._retry(error):
+            return
         self._record.finish(phase, status=error.status, error=str(error))
         if exchange.status is not None and self._record.stream:
             exchange.send(sse(error.to_wire()))
             exchange.end(close=True)
         else:
             exchange.fail(error)
+
+
+def _given_back(name: str, status: int) -> LayaError:
+    return LayaError(f"Upstream '{name}' answered {status}.", code="upstream_refused", status=status)
 
 
 def _is_kept_back(name: str) -> bool:
