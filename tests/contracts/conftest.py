@@ -1,8 +1,11 @@
-"""Engines under contract: the fake and llama.cpp with the demo model, each in this process and behind a worker."""
+"""Engines under contract, each in this process and behind a worker.
+
+The fake, llama.cpp with the demo model, and PyTorch with a tiny model made on the spot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,10 +20,11 @@ from tests.helpers.engine_harness import (
     WorkerHarness,
     demo_model,
 )
+from tests.helpers.tiny_transformer import tiny_model
 
 
-def params(kind: str) -> EngineParams:
-    path = demo_model() if kind == "llama_cpp" else "fake:tokens=1000,itl_ms=1"
+def params(kind: str, tiny: Callable[[], str]) -> EngineParams:
+    path = {"llama_cpp": demo_model, "transformers": tiny, "fake": lambda: "fake:tokens=1000,itl_ms=1"}[kind]()
     return EngineParams("contract", path, engine=kind, device="cpu", slots=SLOTS, max_seq_len=MAX_SEQ_LEN, threads=2)
 
 
@@ -31,11 +35,14 @@ def params(kind: str) -> EngineParams:
         "fake-worker",
         pytest.param("llama_cpp-direct", marks=pytest.mark.e2e),
         pytest.param("llama_cpp-worker", marks=pytest.mark.e2e),
+        "transformers-direct",
+        "transformers-worker",
     ],
 )
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     kind, _, how = request.param.partition("-")
-    made: Harness = DirectHarness(create_engine(kind), params(kind)) if how == "direct" else WorkerHarness(params(kind))
+    wanted = params(kind, lambda: tiny_model(tmp_path_factory))
+    made: Harness = DirectHarness(create_engine(kind), wanted) if how == "direct" else WorkerHarness(wanted)
     yield made
     made.close()
 
@@ -53,3 +60,8 @@ def talk(harness: Harness) -> Iterator[Talk]:
 @pytest.fixture
 def is_llama(request: pytest.FixtureRequest) -> bool:
     return "llama_cpp" in request.node.callspec.params["harness"]
+
+
+@pytest.fixture
+def is_torch(request: pytest.FixtureRequest) -> bool:
+    return "transformers" in request.node.callspec.params["harness"]

@@ -11,16 +11,21 @@ GREEDY = Sampling(temperature=0)
 STORY = "Once upon a time there was a little"
 
 
-def test_reports_what_it_loaded(harness: Harness, is_llama: bool) -> None:
+def test_reports_what_it_loaded(harness: Harness, is_llama: bool, is_torch: bool) -> None:
     loaded = harness.loaded
     assert (loaded.slots, loaded.max_seq_len) == (SLOTS, MAX_SEQ_LEN)
-    assert loaded.device == ("CPU" if is_llama else "fake")
+    assert loaded.device == ("CPU" if is_llama or is_torch else "fake")
     assert loaded.load_s > 0
     if is_llama:
         assert loaded.has_chat_template
         assert (loaded.offloaded_layers, loaded.total_layers) == (0, 31)
         assert loaded.weights_bytes is not None
         assert loaded.weights_bytes > 90_000_000
+    elif is_torch:
+        assert loaded.has_chat_template
+        assert (loaded.offloaded_layers, loaded.total_layers) == (0, 2)
+        assert loaded.weights_bytes == pytest.approx(474_944, rel=0.1)
+        assert loaded.kv_cache_bytes == SLOTS * MAX_SEQ_LEN * 2 * 2 * 32 * 4
     else:
         assert loaded.weights_bytes is None
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 
 from laya_desktop.node.engines import frames, worker_os
+from laya_desktop.node.engines.advice import GET_TORCH, NO_TORCH
 from laya_desktop.node.engines.base import (
     Cancel,
     Command,
@@ -99,14 +100,29 @@ class Link:
 
 
 def create_engine(kind: str) -> Engine:
-    """A new engine of that kind; llama.cpp is imported only here, in the worker."""
+    """A new engine of that kind; llama.cpp and PyTorch are imported only here, in the worker.
+
+    Raises:
+        EngineLoadError: PyTorch is not installed.
+    """
     if kind == "fake":
         from laya_desktop.node.engines.fake import FakeEngine
 
         return FakeEngine()
+    if kind == "transformers":
+        return _create_transformers()
     from laya_desktop.node.engines.llama import LlamaEngine
 
     return LlamaEngine()
+
+
+def _create_transformers() -> Engine:
+    try:
+        from laya_desktop.node.engines.transformers_engine import TransformersEngine
+    except ImportError as error:
+        message = f"{NO_TORCH} ({error})."
+        raise EngineLoadError(message, GET_TORCH, "package_missing") from error
+    return TransformersEngine()
 
 
 def run(link: Link) -> None:
@@ -115,8 +131,8 @@ def run(link: Link) -> None:
     if isinstance(first, Probe | DryRun):
         link.send([_answer_once(first)])
     elif isinstance(first, EngineParams):
-        engine = create_engine(first.engine)
         try:
+            engine = create_engine(first.engine)
             loaded = _load(engine, first, link)
         except EngineLoadError as error:
             link.send([LoadFailed(error.message, error.hint, error.code)])
