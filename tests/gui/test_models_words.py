@@ -14,7 +14,6 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui.qtmodels import model_fields as mf
 from laya_desktop.gui.qtmodels.model_cards import (
     card_values,
-    delete_question,
     parameters_text,
     pill_text,
     short_reason,
@@ -22,6 +21,7 @@ from laya_desktop.gui.qtmodels.model_cards import (
 from laya_desktop.gui.qtmodels.model_curl import curl_text
 from laya_desktop.gui.qtmodels.model_estimate import estimate_words
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
+from laya_desktop.gui.qtmodels.model_removal import delete_question, without_model
 from laya_desktop.state.enums import ModelState, Phase, Verdict
 from laya_desktop.state.snapshot import Capability, MemoryEstimate, ModelSnapshot, SlotSnapshot
 from tests.helpers.sample_data import sample_config, sample_snapshot
@@ -39,6 +39,7 @@ MODELS = (
         "queue": {"policy": "priority", "max_waiting": 3, "max_wait": "5s"},
         "cache": {"enabled": True, "ttl": "1m"},
     },
+    {"name": "d", "path": "/m/d", "engine": "transformers", "aliases": ["gpt-x", "y"], "pin": True, "replicas": 2},
 )
 
 
@@ -199,6 +200,24 @@ def test_delete_asks_only_where_something_is_lost() -> None:
     question = delete_question("my-llm-7b", snapshot, config)
     assert "loaded" in question
     assert "2 routes: chat and fast lane" in question
+
+
+def test_a_deleted_model_leaves_shared_routes_and_fallbacks() -> None:
+    snapshot = sample_snapshot()
+    config = sample_config(
+        routes=[
+            {"name": "alone", "match": {"prefix": "/a"}, "target": "qwen3-32b", "fallback": ["big-box"]},
+            {"name": "shared", "match": {"prefix": "/b"}, "targets": ["qwen3-32b", "my-llm-7b"]},
+            {"name": "backed", "match": {"prefix": "/c"}, "target": "my-llm-7b", "fallback": ["qwen3-32b"]},
+        ]
+    )
+    left = without_model("qwen3-32b", config)
+    assert [r.target_text for r in left.routes] == ["my-llm-7b", "my-llm-7b"]
+    assert left.model("qwen3-32b") is None
+    question = delete_question("qwen3-32b", snapshot, config)
+    assert question == (
+        "Delete “qwen3-32b”? With it goes 1 route: alone. shared and backed will lead to their other targets only."
+    )
 
 
 def test_an_estimate_that_fits() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
@@ -23,6 +25,14 @@ ROUTES = (
         "target": "m",
         "priority": "batch",
         "timeout": "90s",
+    },
+    {"name": "e", "match": {"prefix": "/e"}, "target": "m", "fallback": ["n", "o"]},
+    {
+        "name": "f",
+        "match": {"prefix": "/f"},
+        "targets": [{"name": "m", "weight": 2}, "n"],
+        "rewrite": "/v1",
+        "response_headers": {"Cache-Control": "no-store"},
     },
 )
 
@@ -58,6 +68,20 @@ def test_wrong_text_is_kept_for_the_check() -> None:
     assert part is None
     assert shown["timeout"] == "Not a duration. Write 300s, 5m or 1h."
     assert set(shown) == {"timeout", "methods"}
+
+
+def test_another_target_takes_the_place_of_shared_ones() -> None:
+    fields = rf.fields_of(RouteConfig.model_validate(ROUTES[-1]))
+    assert fields.target == "m ×2, n"
+    data = rf.data_of(replace(fields, target="o"))
+    assert data["target"] == "o"
+    assert "targets" not in data
+    assert data["rewrite"] == "/v1"
+
+
+def test_a_problem_of_a_key_that_is_not_shown_names_it() -> None:
+    problems = [Problem("Not a path.", ("rewrite",))]
+    assert rf.problems_by_field(problems, "prefix") == {None: "rewrite: Not a path."}
 
 
 def test_a_regex_without_its_switch_is_the_switchs_problem() -> None:

@@ -158,8 +158,8 @@ def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:
 
 
 def routes_to(name: str, config: NodeConfig) -> tuple[str, ...]:
-    """Names of the routes that target a model."""
-    return tuple(r.name for r in config.routes if r.target == name)
+    """Names of the routes that lead to a model, also as one of several targets or as a fallback."""
+    return tuple(r.name for r in config.routes if name in r.all_names)
 
 
 def parameters_text(parameters: int | None) -> str:
@@ -215,18 +215,3 @@ def _queue(live: ModelSnapshot) -> str:
 
 def _fell_back(model: ModelConfig, live: ModelSnapshot) -> bool:
     return model.device.startswith("gpu") and not live.offloaded_layers
-
-
-def delete_question(name: str, snapshot: NodeSnapshot, config: NodeConfig) -> str:
-    """What to ask before a model is deleted; empty where nothing is lost but its entry."""
-    live, users = snapshot.model(name), routes_to(name, config)
-    loaded = live is not None and live.state not in (ModelState.UNLOADED, ModelState.FAILED)
-    if not loaded and not users:
-        return ""
-    parts = [f"Delete “{name}”?"]
-    if loaded:
-        parts.append("It is loaded; its answers end and its memory is freed.")
-    if users:
-        names = users[0] if len(users) == 1 else f"{', '.join(users[:-1])} and {users[-1]}"
-        parts.append(f"With it {'goes' if len(users) == 1 else 'go'} {fmt.counted(len(users), 'route')}: {names}.")
-    return " ".join(parts)

@@ -39,7 +39,8 @@ def curl_text(model: str, url: str | None, config: NodeConfig) -> str:
 def _fits(route: RouteConfig, model: str) -> bool:
     match = route.match
     posts = not match.methods or "POST" in match.methods
-    return route.target == model and route.enabled and match.regex is None and posts
+    names_api = route.strip_prefix or route.rewrite is not None
+    return model in route.target_names and route.enabled and match.regex is None and posts and names_api
 
 
 def _path(match: MatchConfig) -> str:

@@ -1,12 +1,13 @@
 """A model as its form holds it: text fields ↔ configuration data. Pure; runs on the Qt thread; imports no Qt.
 
-The form keeps what people typed, also where it is wrong; ``config.store.check_part`` judges it. Keys that the form
-does not show (engine, cache) are carried along untouched.
+The form keeps what people typed, also where it is wrong; ``config.parts.check_part`` judges it. Keys that the form
+does not show are carried along untouched.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from laya_desktop.config import units
-from laya_desktop.config.schema import CacheConfig, ModelConfig, QueueConfig
+from laya_desktop.config.schema import ModelConfig, QueueConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 POLICIES = ("fifo", "priority")
 
 _QUEUE = QueueConfig()
+_SHOWN = frozenset(
+    (
+        "name", "aliases", "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker",
+        "mem_fraction", "preload", "idle_unload", "pin", "replicas", "warmup", "queue", "cache",
+    )
+)  # fmt: skip
+_FIELDS = (_SHOWN - {"mem_fraction", "queue"}) | {"mem_percent", "policy", "max_waiting", "max_wait"}
 _YAML_WIDTH = 40
 """Characters that fit beside the form."""
 _SUFFIX = re.compile(r"\.(gguf|bin)$", re.IGNORECASE)
@@ -50,17 +58,21 @@ class ModelFields:
     idle_unload: str = ""
     preload: bool = False
     warmup: bool = True
-    kept: tuple[tuple[str, Any], ...] = field(default=())
-    """Configuration the form does not show."""
+    aliases: str = ""
+    """Names with commas between."""
+    engine: str = "llama_cpp"
+    replicas: str = ""
+    cache: bool = False
+    pin: bool = False
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that the form does not show."""
+    kept_cache: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fields_of(model: ModelConfig) -> ModelFields:
     """The form of a model in force."""
-    kept: list[tuple[str, Any]] = []
-    if model.engine != "llama_cpp":
-        kept.append(("engine", model.engine))
-    if model.cache != CacheConfig():
-        kept.append(("cache", model.cache.model_dump(mode="json", exclude_defaults=True)))
+    data = model.model_dump(mode="json", exclude_defaults=True)
+    cache = data.get("cache", {})
     return ModelFields(
         name=model.name,
         path=str(model.path),
@@ -76,13 +88,23 @@ def fields_of(model: ModelConfig) -> ModelFields:
         idle_unload="" if model.idle_unload is None else units.format_duration(model.idle_unload),
         preload=model.preload,
         warmup=model.warmup,
-        kept=tuple(kept),
+        aliases=", ".join(model.aliases),
+        engine=model.engine,
+        replicas="" if model.replicas == 1 else str(model.replicas),
+        cache=model.cache.enabled,
+        pin=model.pin,
+        kept={key: value for key, value in data.items() if key not in _SHOWN},
+        kept_cache={key: value for key, value in cache.items() if key != "enabled"},
     )
 
 
 def data_of(fields: ModelFields) -> dict[str, Any]:
     """Configuration data, as it would stand in the file: defaults are left out, wrong text is kept."""
-    data: dict[str, Any] = {"name": fields.name.strip(), "path": fields.path.strip(), **dict(fields.kept)}
+    data: dict[str, Any] = {"name": fields.name.strip()}
+    if aliases := [name for name in (n.strip() for n in fields.aliases.split(",")) if name]:
+        data["aliases"] = aliases
+    data["path"] = fields.path.strip()
+    _put(data, "engine", fields.engine, "llama_cpp")
     if fields.device != "auto":
         data["device"] = fields.device.strip()
     _put(data, "gpu_layers", _number(fields.gpu_layers), "auto")
@@ -90,18 +112,21 @@ def data_of(fields: ModelFields) -> dict[str, Any]:
     _put(data, "max_seq_len", _number(fields.max_seq_len), 4096)
     _put(data, "num_worker", _number(fields.num_worker), "auto")
     _put(data, "mem_fraction", _fraction(fields.mem_percent), None)
-    if not fields.warmup:
-        data["warmup"] = False
-    if fields.preload:
-        data["preload"] = True
+    _put(data, "warmup", fields.warmup, True)
+    _put(data, "preload", fields.preload, False)
     _put(data, "idle_unload", fields.idle_unload.strip(), None)
+    _put(data, "pin", fields.pin, False)
+    _put(data, "replicas", _number(fields.replicas), 1)
     queue: dict[str, Any] = {}
     _put(queue, "policy", fields.policy, _QUEUE.policy)
     _put(queue, "max_waiting", _number(fields.max_waiting), _QUEUE.max_waiting)
     _put(queue, "max_wait", fields.max_wait.strip(), units.format_duration(_QUEUE.max_wait))
     if queue:
         data["queue"] = queue
-    return data
+    cache = ({"enabled": True} if fields.cache else {}) | dict(fields.kept_cache)
+    if cache:
+        data["cache"] = cache
+    return data | dict(fields.kept)
 
 
 def yaml_of(fields: ModelFields) -> str:
@@ -117,6 +142,8 @@ def problems_by_field(problems: Iterable[Problem]) -> dict[str | None, str]:
     for problem in problems:
         key = field_of(problem.loc)
         message = _PERCENT_HINT if key == "mem_percent" else problem.message
+        if key is None and problem.loc:
+            message = f"{problem.key}: {message}"
         earlier = shown.get(key)
         shown[key] = f"{earlier} {message}" if earlier else message
     return shown
@@ -126,8 +153,9 @@ def field_of(loc: Sequence[str | int]) -> str | None:
     """The field under which a problem at ``loc`` (relative to the model) belongs; None: the whole form."""
     words = [part for part in loc if isinstance(part, str)]
     if words[:1] == ["queue"]:
-        return words[1] if len(words) > 1 else "max_waiting"
-    return {"mem_fraction": "mem_percent"}.get(words[0], words[0]) if words else None
+        words = words[1:] or ["max_waiting"]
+    word = {"mem_fraction": "mem_percent"}.get(words[0], words[0]) if words else None
+    return word if word in _FIELDS else None
 
 
 def new_model(config: NodeConfig, path: str = "") -> ModelFields:
@@ -154,7 +182,7 @@ def free_name(name: str, config: NodeConfig) -> str:
 
 
 def _put(data: dict[str, Any], key: str, value: Any, default: Any) -> None:
-    if value not in ("", default):
+    if value != "" and value != default:
         data[key] = value
 
 

@@ -6,7 +6,8 @@ validates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -24,6 +25,11 @@ KINDS = ("prefix", "path", "regex")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 REGEX_COST = "A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs."
 
+_SHOWN = frozenset({"name", "match", "target", "targets", "fallback", "priority", "timeout", "enabled"})
+_SHOWN_MATCH = frozenset({"prefix", "path", "regex", "use_regex", "methods", "host", "headers", "model"})
+_PLACES = {"prefix": "path", "regex": "path", "targets": "target"}
+"""Keys that another field shows."""
+_FIELDS = (_SHOWN | _SHOWN_MATCH) - {"match", "prefix", "regex", "targets"}
 _YAML_WIDTH = 40
 """Characters that fit beside the form."""
 _DEFAULT_TIMEOUT = units.format_duration(300.0)
@@ -43,14 +49,22 @@ class RouteFields:
     model: str = ""
     target: str = ""
     priority: str = "normal"
+    fallback: str = ""
+    """Names in order, with commas between."""
     timeout: str = _DEFAULT_TIMEOUT
     enabled: bool = True
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the route that the form does not show, and ``targets`` while ``target`` still says them."""
+    kept_match: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fields_of(route: RouteConfig) -> RouteFields:
     """The form of a route in force."""
     match = route.match
     kind = next(k for k in KINDS if getattr(match, k) is not None)
+    data = route.model_dump(mode="json", exclude_defaults=True)
+    kept = {key: value for key, value in data.items() if key not in _SHOWN or key == "targets"}
+    kept_match = {key: value for key, value in data["match"].items() if key not in _SHOWN_MATCH}
     return RouteFields(
         name=route.name,
         kind=kind,
@@ -60,10 +74,13 @@ def fields_of(route: RouteConfig) -> RouteFields:
         host=match.host or "",
         headers=tuple((name, value or "") for name, value in match.headers.items()),
         model=match.model or "",
-        target=route.target,
+        target=shares_text(route),
+        fallback=", ".join(route.fallback),
         priority=str(route.priority),
         timeout=units.format_duration(route.timeout),
         enabled=route.enabled,
+        kept=kept,
+        kept_match=kept_match,
     )
 
 
@@ -80,14 +97,23 @@ def data_of(fields: RouteFields) -> dict[str, Any]:
         match["headers"] = headers
     if model := fields.model.strip():
         match["model"] = model
-    data: dict[str, Any] = {"name": fields.name.strip(), "match": match, "target": fields.target.strip()}
+    match |= fields.kept_match
+    data: dict[str, Any] = {"name": fields.name.strip(), "match": match}
+    kept = dict(fields.kept)
+    targets = kept.pop("targets", None)
+    if targets is not None and fields.target == _shares(targets):
+        data["targets"] = targets
+    else:
+        data["target"] = fields.target.strip()
+    if fallback := [name for name in (n.strip() for n in fields.fallback.split(",")) if name]:
+        data["fallback"] = fallback
     if not fields.enabled:
         data["enabled"] = False
     if fields.priority != "normal":
         data["priority"] = fields.priority
     if (timeout := fields.timeout.strip()) != _DEFAULT_TIMEOUT:
         data["timeout"] = timeout
-    return data
+    return data | kept
 
 
 def yaml_of(fields: RouteFields) -> str:
@@ -101,9 +127,9 @@ def field_of(loc: Sequence[str | int]) -> str | None:
     """The field under which a problem at ``loc`` (relative to the route) belongs; None: the whole form."""
     words = [part for part in loc if isinstance(part, str)]
     if words[:1] == ["match"]:
-        inner = words[1] if len(words) > 1 else "path"
-        return {"prefix": "path", "regex": "path", "path": "path"}.get(inner, inner)
-    return words[0] if words else None
+        words = words[1:] or ["path"]
+    word = _PLACES.get(words[0], words[0]) if words else None
+    return word if word in _FIELDS else None
 
 
 def problems_by_field(problems: Iterable[Problem], kind: str) -> dict[str | None, str]:
@@ -113,11 +139,12 @@ def problems_by_field(problems: Iterable[Problem], kind: str) -> dict[str | None
     """
     shown: dict[str | None, str] = {}
     for problem in problems:
-        field = field_of(problem.loc)
-        if field == "path" and kind == "regex" and "use_regex: true" in problem.message:
-            field = "use_regex"
-        earlier = shown.get(field)
-        shown[field] = f"{earlier} {problem.message}" if earlier else problem.message
+        place = field_of(problem.loc)
+        if place == "path" and kind == "regex" and "use_regex: true" in problem.message:
+            place = "use_regex"
+        message = problem.message if place or not problem.loc else f"{problem.key}: {problem.message}"
+        earlier = shown.get(place)
+        shown[place] = f"{earlier} {message}" if earlier else message
     return shown
 
 
@@ -140,6 +167,15 @@ def free_name(name: str, config: NodeConfig) -> str:
     """``name``, or ``name 2``, ``name 3`` … where it is taken by a route."""
     taken = {r.name for r in config.routes}
     return next(n for n in (name, *(f"{name} {i}" for i in range(2, 10_000))) if n not in taken)
+
+
+def shares_text(route: RouteConfig) -> str:
+    """Its target, or the targets that share its requests: ``a ×2, b``."""
+    return route.target or _shares([t.model_dump(exclude_defaults=True) for t in route.targets])
+
+
+def _shares(targets: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{t['name']} ×{t['weight']}" if t.get("weight", 1) != 1 else t["name"] for t in targets)
 
 
 def match_text(match: MatchConfig) -> str:

@@ -66,9 +66,7 @@ class Choice(QComboBox):
             self.clear()
             for key, text in new:
                 self.addItem(text, key)
-            self.setCurrentIndex(-1)
-        if value:
-            self.set_value(value)
+            self._choose(value)
 
     def value(self) -> str:
         """The value shown; empty where there is none."""
@@ -76,12 +74,14 @@ class Choice(QComboBox):
 
     def set_value(self, value: str) -> None:
         """Show a value; one that is not offered is added, so that nothing is changed by looking at it."""
-        if value == self.value():
-            return
-        with QSignalBlocker(self):
-            if value and self.findData(value) < 0:
-                self.addItem(value, value)
-            self.setCurrentIndex(self.findData(value))
+        if value != self.value():
+            with QSignalBlocker(self):
+                self._choose(value)
+
+    def _choose(self, value: str) -> None:
+        if value and self.findData(value) < 0:
+            self.addItem(value, value)
+        self.setCurrentIndex(self.findData(value))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave it to the form."""

@@ -6,6 +6,7 @@ What the fields mean is ``model_fields``'s business; the file's metadata and the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -17,6 +18,7 @@ from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput
 from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, column, label, row, set_property
 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
+_ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
 _POLICIES = (("fifo", "first come, first served"), ("priority", "by priority"))
 _ROLES = {"weights": "series_1", "KV cache": "series_3", "compute": "series_4"}
 _HELD = ("name", "path")
@@ -96,7 +98,7 @@ class ModelForm(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: tuple[tuple[str, object], ...] = ()
+        self._kept = ModelFields()
         self.estimate = EstimateBar()
         self.name = TextInput("a unique name")
         self.path = PathInput("/data/models/my-llm.gguf")
@@ -112,6 +114,11 @@ class ModelForm(QWidget):
         self.idle_unload = TextInput("never, or e.g. 10m")
         self.preload = Switch("load with the node")
         self.warmup = Switch("while loading")
+        self.pin = Switch("make no room for others")
+        self.cache = Switch("answer exact repeats")
+        self.replicas = TextInput("1")
+        self.aliases = TextInput("none")
+        self.engine = Choice(_ENGINES)
         self.rows = {
             "name": FieldRow("Name", self.name),
             "path": FieldRow("File", self.path),
@@ -127,9 +134,18 @@ class ModelForm(QWidget):
             "idle_unload": FieldRow("Unload idle after", self.idle_unload),
             "preload": FieldRow("At start", self.preload),
             "warmup": FieldRow("Warm-up", self.warmup),
+            "pin": FieldRow("Keep loaded", self.pin),
+            "cache": FieldRow("Cache", self.cache),
+            "replicas": FieldRow("Replicas", self.replicas),
+            "aliases": FieldRow("Aliases", self.aliases),
+            "engine": FieldRow("Engine", self.engine),
         }
         self.max_seq_len.setToolTip("Tokens of context for each slot.")
         self.batch_size.setToolTip("Sequences decoded together.")
+        self.pin.setToolTip("Neither idle unload nor a load that needs its memory unloads it.")
+        self.replicas.setToolTip("Processes that each hold the model; requests go to the least busy one.")
+        self.aliases.setToolTip("Other names that callers may use, with commas between.")
+        self.engine.setToolTip("llama.cpp runs GGUF files, transformers runs Hugging Face model folders.")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
@@ -149,11 +165,11 @@ class ModelForm(QWidget):
     def fields(self) -> ModelFields:
         """What the form holds."""
         values: dict[str, Any] = {key: editor.value() for key, editor in self._editors.items()}
-        return ModelFields(**values, kept=self._kept)
+        return replace(self._kept, **values)
 
     def set_fields(self, fields: ModelFields) -> None:
         """Show these values; nothing is emitted."""
-        self._kept = fields.kept
+        self._kept = fields
         for key, editor in self._editors.items():
             editor.set_value(getattr(fields, key))
         self._show_device()

@@ -17,10 +17,11 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.qtmodels import model_fields
-from laya_desktop.gui.qtmodels.model_cards import card_values, delete_question, parameters_text, routes_to
+from laya_desktop.gui.qtmodels.model_cards import card_values, parameters_text
 from laya_desktop.gui.qtmodels.model_curl import curl_text
 from laya_desktop.gui.qtmodels.model_estimate import NO_FILE, UNKNOWN, EstimateWords, estimate_words, file_words
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
+from laya_desktop.gui.qtmodels.model_removal import delete_question, without_model
 from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
 from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
 from laya_desktop.gui.views.inputs import TextInput
@@ -153,9 +154,7 @@ class ModelsPage(QWidget):
         question = delete_question(name, self._bridge.snapshot, config)
         if question and not self._ask(self, question, "Delete"):
             return
-        for route in routes_to(name, config):
-            config = config.without_route(route)
-        self._bridge.apply_config(config.without_model(name))
+        self._bridge.apply_config(without_model(name, config))
         self.editor.forget(name)
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -39,6 +40,7 @@ class RouteForm(QWidget):
         self.headers = PairsInput("condition", "X-Header", "any value")
         self.model = TextInput("any")
         self.target = Choice()
+        self.fallback = Choice()
         self.priority = Choice(_PRIORITIES)
         self.timeout = TextInput("300s")
         self.enabled = Switch("takes requests")
@@ -52,6 +54,7 @@ class RouteForm(QWidget):
             "headers": FieldRow("Headers", self.headers),
             "model": FieldRow("Model id", self.model),
             "target": FieldRow("Target", self.target),
+            "fallback": FieldRow("Fallback", self.fallback),
             "priority": FieldRow("Priority", self.priority),
             "timeout": FieldRow("Timeout", self.timeout),
             "enabled": FieldRow("Enabled", self.enabled),
@@ -62,6 +65,7 @@ class RouteForm(QWidget):
         layout.setSpacing(6)
         for line in self.rows.values():
             layout.addWidget(line)
+        self._kept = RouteFields()
         self._editors = {key: getattr(self, key) for key in self.rows}
         connect_all((e for key, e in self._editors.items() if key != "name"), lambda: self._tell(False))
         self.name.edited.connect(lambda: self._tell(True))
@@ -72,17 +76,20 @@ class RouteForm(QWidget):
 
     def fields(self) -> RouteFields:
         """What the form holds."""
-        return RouteFields(**{key: editor.value() for key, editor in self._editors.items()})
+        return replace(self._kept, **{key: editor.value() for key, editor in self._editors.items()})
 
     def set_fields(self, fields: RouteFields) -> None:
         """Show these values; nothing is emitted."""
+        self._kept = fields
         for key, editor in self._editors.items():
             editor.set_value(getattr(fields, key))
         self._show_kind()
 
     def set_targets(self, models: Iterable[str], upstreams: Iterable[str]) -> None:
         """Offer the models, then the upstreams marked with ↗."""
-        self.target.set_items([*((m, m) for m in models), *((u, f"{u} ↗") for u in upstreams)])
+        items = [*((m, m) for m in models), *((u, f"{u} ↗") for u in upstreams)]
+        self.target.set_items(items)
+        self.fallback.set_items([("", "none"), *items])
 
     def set_problems(self, problems: dict[str | None, str]) -> None:
         """Show each problem under its field."""
