@@ -28,7 +28,7 @@ class Desk:
         self.bridge = NodeBridge(self.service)
         self.questions: list[str] = []
         self.yes, self.chosen = True, ""
-        self.page = ModelsPage(self.bridge, self.ask, lambda _parent: self.chosen)
+        self.page = ModelsPage(self.bridge, self.ask, self.choose)
         self.bridge.snapshot_changed.connect(self.page.set_snapshot)
         qtbot.addWidget(self.page)
         self.page.resize(1104, 724)
@@ -37,6 +37,10 @@ class Desk:
     def ask(self, _parent, question: str, _action: str) -> bool:
         self.questions.append(question)
         return self.yes
+
+    def choose(self, _parent, folder: bool) -> str:
+        self.asked_for_folder = folder
+        return self.chosen
 
     @property
     def config(self):
@@ -219,6 +223,21 @@ def test_a_new_model_is_named_after_its_file_and_added(desk: Desk) -> None:
     desk.page.panel.add_button.click()
     desk.until(lambda: desk.config.model("gemma3-270m") is not None)
     assert "gemma3-270m" in desk.page.cards
+
+
+def test_a_transformers_model_is_a_folder(desk: Desk) -> None:
+    desk.page.add_button.click()
+    desk.form.engine.set_value("transformers")
+    desk.form.engine.edited.emit()
+    desk.service.answers["inspect_model"] = LayaError("/m/tiny is a folder, not a model file.")
+    desk.chosen = "/m/tiny"
+    desk.click(desk.form.path.browse)
+    desk.bridge.poll()
+    assert desk.asked_for_folder
+    assert desk.form.rows["path"].error is None
+    desk.page.panel.add_button.click()
+    desk.until(lambda: desk.config.model("tiny") is not None)
+    assert desk.config.model("tiny").engine == "transformers"
 
 
 def test_a_draft_without_a_file_says_what_it_needs(desk: Desk) -> None:

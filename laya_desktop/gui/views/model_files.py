@@ -35,6 +35,11 @@ class ModelFiles(QObject):
             )
         return self._known[path]
 
+    def get_for(self, path: str, engine: str) -> ModelFileInfo | LayaError | None:
+        """Like ``get``; only llama.cpp's files must be GGUF, so that for other engines a fault says nothing."""
+        known = self.get(path)
+        return None if isinstance(known, LayaError) and engine != "llama_cpp" else known
+
     def forget_faults(self, paths: Iterable[str] | None = None) -> None:
         """Look again at files that were missing or broken (of these paths; None: all)."""
         wanted = set(self._known if paths is None else paths)

@@ -34,8 +34,8 @@ from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnaps
 
 Ask = Callable[[QWidget, str, str], bool]
 """(parent, question, what the button says) → is it meant?"""
-Choose = Callable[[QWidget], str]
-"""(parent) → a path, or empty."""
+Choose = Callable[[QWidget, bool], str]
+"""(parent, a folder instead of a file) → a path, or empty."""
 
 
 def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
@@ -47,8 +47,10 @@ def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
     return box.clickedButton() is yes
 
 
-def choose_in_dialog(parent: QWidget) -> str:
-    """Let the user choose a model file."""
+def choose_in_dialog(parent: QWidget, folder: bool) -> str:
+    """Let the user choose a model file, or a model folder."""
+    if folder:
+        return QFileDialog.getExistingDirectory(parent, "Choose a model folder")
     return QFileDialog.getOpenFileName(parent, "Choose a model file", "", "Models (*.gguf);;All files (*)")[0]
 
 
@@ -173,7 +175,7 @@ class ModelsPage(QWidget):
         words = self.filter.value()
         for model in config.models:
             card = self.cards[model.name]
-            card.set_values(card_values(model, snapshot, config, self.files.get(str(model.path))))
+            card.set_values(card_values(model, snapshot, config, self.files.get_for(str(model.path), model.engine)))
             card.setVisible(card.values is None or card.values.mentions(words))
         self._stack.setCurrentIndex(0 if config.models else 1)
         if self.editor.fields is None and config.models:
@@ -219,7 +221,7 @@ class ModelsPage(QWidget):
         self._estimate_timer.start()
 
     def _on_browse(self) -> None:
-        path, config = self._choose(self), self._bridge.config
+        path, config = self._choose(self, self.form.engine.value() == "transformers"), self._bridge.config
         if not path or config is None:
             return
         self.files.forget_faults([path])
@@ -271,7 +273,7 @@ class ModelsPage(QWidget):
         if self.editor.fields is None:
             return
         typing = self.form.path.line.hasFocus() and self.editor.dirty
-        known = None if typing else self.files.get(self.editor.fields.path)
+        known = None if typing else self.files.get_for(self.editor.fields.path, self.editor.fields.engine)
         self.form.set_problems(self.editor.problems, str(known) if isinstance(known, LayaError) else None)
         if isinstance(known, ModelFileInfo):
             self.form.set_file_hint(file_words(known, parameters_text(known.parameters)))
@@ -288,7 +290,7 @@ class ModelsPage(QWidget):
         part = None
         if config is not None and fields is not None and fields.path.strip():
             part, _ = MODEL_KIND.parse(fields, config, self.editor.name)
-        if part is not None and isinstance(self.files.get(str(part.path)), LayaError):
+        if part is not None and isinstance(self.files.get_for(str(part.path), part.engine), LayaError):
             part = None
         if part is None:
             self._show_estimate(NO_FILE if fields is None or not fields.path.strip() else UNKNOWN)
