@@ -162,6 +162,25 @@ def _read_key(name: str) -> str:
     return sys.stdin.readline()
 
 
+def _models(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop models", description="Models that are on this machine already, whoever downloaded them."
+    )
+    parser.add_argument("config", nargs="?", type=Path, help="YAML file whose model_folders are searched too")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    from laya_desktop import commands
+
+    found = commands.find_models(args.config)
+    if args.json:
+        import msgspec
+
+        print(msgspec.json.encode(found).decode())
+    else:
+        print(commands.describe_models(found))
+    return 0
+
+
 def _demo(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="laya-desktop demo", description="The bundled model on the embedded node; one real chat through a route."
@@ -211,6 +230,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "check": _check,
     "route": _route,
     "estimate": _estimate,
+    "models": _models,
     "demo": _demo,
     "key": _key,
 }

@@ -1,26 +1,28 @@
-"""Subcommands that look and exit: check, route, estimate. No window, no listener."""
+"""Subcommands that look and exit: check, route, estimate, models. No window, no listener."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from laya_desktop import paths
+from laya_desktop.config.paths import model_folders
 from laya_desktop.config.report import check
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.config.store import load_file
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
 from laya_desktop.keystore import KeyStore
+from laya_desktop.node.engines.model_file import is_model_folder
 from laya_desktop.node.model_tools import ModelTools, free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.telemetry import Telemetry
-from laya_desktop.state.snapshot import MemoryEstimate, RouteExplanation
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, RouteExplanation
 
-__all__ = ["check", "describe_estimate", "estimate", "explain", "key_store"]
+__all__ = ["check", "describe_estimate", "describe_models", "estimate", "explain", "find_models", "key_store"]
 
 
 def explain(config: Path, method: str, path: str, headers: dict[str, str], model: str | None) -> RouteExplanation:
@@ -33,7 +35,12 @@ def estimate(file: Path, device: str, max_seq_len: int, batch_size: int) -> Memo
     """What a model file would take, against what is free now. Raises LayaError."""
     try:
         model = ModelConfig(
-            name=file.stem, path=file.absolute(), device=device, max_seq_len=max_seq_len, batch_size=batch_size
+            name=file.stem,
+            path=file.absolute(),
+            engine="transformers" if is_model_folder(file) else "llama_cpp",
+            device=device,
+            max_seq_len=max_seq_len,
+            batch_size=batch_size,
         )
     except ValueError as error:
         raise LayaError(f"Not a valid model setting: {error}", code="invalid_config", status=400) from None
@@ -43,6 +50,30 @@ def estimate(file: Path, device: str, max_seq_len: int, batch_size: int) -> Memo
 def key_store(warn: Callable[[str], None]) -> KeyStore:
     """Where this user's keys of upstreams are kept."""
     return KeyStore(paths.config_dir(), warn=warn)
+
+
+def find_models(config: Path | None) -> tuple[FoundModel, ...]:
+    """Models on this machine; a configuration adds its ``model_folders``. Raises ConfigError."""
+    folders: tuple[Path, ...] = ()
+    if config is not None:
+        document = load_file(config)
+        folders = model_folders(document.config, document.folder)
+    return asyncio.run(_find(folders))
+
+
+def describe_models(found: Sequence[FoundModel]) -> str:
+    """Found models as a table for a terminal, and below it what is wrong with any."""
+    if not found:
+        return f"No models found. Put GGUF files into {paths.data_dir() / 'models'}, or set model_folders."
+    rows = [(m.name, fmt.size(m.size_bytes), _kind(m), m.source, m.path) for m in found]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row[:4], widths, strict=True)), row[4]]) for row in rows]
+    return "\n".join([*lines, *(f"{m.name}: {m.problem}" for m in found if m.problem)])
+
+
+def _kind(model: FoundModel) -> str:
+    what = model.info.quantisation if model.info else None
+    return what or ("cannot be loaded" if model.problem else "–")
 
 
 def describe_estimate(found: MemoryEstimate) -> str:
@@ -57,6 +88,11 @@ def describe_estimate(found: MemoryEstimate) -> str:
     verdict = found.verdict.value.replace("_", " ")
     lines = [f"{verdict} on {found.device}: {found.reason}"]
     return "\n".join([*lines, *(f"  {name:<9} {fmt.size(value)}" for name, value in parts)])
+
+
+async def _find(folders: tuple[Path, ...]) -> tuple[FoundModel, ...]:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as executor:
+        return await ModelTools(executor).find(folders)
 
 
 async def _estimate(model: ModelConfig) -> MemoryEstimate:

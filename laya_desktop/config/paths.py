@@ -6,6 +6,7 @@ It does not open the file and does not say whether it can be loaded.
 from __future__ import annotations
 
 import importlib.util
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from laya_desktop.config.rules import PACKAGE_PREFIX
@@ -46,6 +47,15 @@ def resolve_path(path: Path, config_dir: Path | None) -> Path:
         RuntimeError: there is no such home folder.
     """
     return Path(config_dir or Path.cwd()).absolute() / path.expanduser()
+
+
+def model_folders(config: NodeConfig, config_dir: Path | None) -> tuple[Path, ...]:
+    """The folders to search for models, absolute; one that begins with an unknown home folder is left out."""
+    found = []
+    for folder in config.model_folders:
+        with suppress(RuntimeError):
+            found.append(resolve_path(folder, config_dir))
+    return tuple(found)
 
 
 def absolute_paths(config: NodeConfig, config_dir: Path | None) -> NodeConfig:

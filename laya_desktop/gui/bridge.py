@@ -199,6 +199,10 @@ class NodeBridge(QObject):
         """``done(ModelFileInfo)``."""
         self._send(self._service.inspect_model(path), done, failed)
 
+    def find_models(self, done: Done, failed: Failed | None = None) -> None:
+        """``done(tuple[FoundModel, ...])``."""
+        self._send(self._service.find_models(), done, failed)
+
     def estimate_model(self, model: ModelConfig, device: str | None, done: Done, failed: Failed | None = None) -> None:
         """``done(MemoryEstimate)``."""
         self._send(self._service.estimate_model(model, device), done, failed)

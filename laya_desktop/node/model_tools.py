@@ -6,16 +6,22 @@ Files are read in a thread pool; llama.cpp is asked in throwaway processes.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laya_desktop.node import memory
-from laya_desktop.node.engines import gguf, probe
+from laya_desktop import paths
+from laya_desktop.node import memory, memory_torch
+from laya_desktop.node.engines import model_file, probe
+from laya_desktop.node.model_finder import ModelFinder
+from laya_desktop.node.model_places import places
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig
-    from laya_desktop.state.snapshot import Capability, MachineSnapshot, MemoryEstimate, ModelFileInfo
+    from laya_desktop.state.snapshot import Capability, FoundModel, MachineSnapshot, MemoryEstimate, ModelFileInfo
 
 
 class ModelTools:
@@ -23,17 +29,27 @@ class ModelTools:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        self._finder = ModelFinder()
 
     async def probe(self) -> Capability:
         """What this machine and this llama.cpp build can do with GPUs."""
         return await probe.probe()
 
     async def inspect(self, path: Path) -> ModelFileInfo:
-        """Metadata of a model file. Raises LayaError: missing, a directory, not a GGUF, truncated …"""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, gguf.inspect, path)
+        """Metadata of a model file or folder. Raises LayaError: missing, no model, cut off, and so on."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, model_file.inspect, path)
+
+    async def find(self, folders: Sequence[Path]) -> tuple[FoundModel, ...]:
+        """Models on this machine: in our own folder, in these, and where other programs keep theirs."""
+        own = paths.data_dir() / "models"
+        where = places(own, folders, Path.home(), os.environ, sys.platform)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._finder.find, where)
 
     async def estimate(self, model: ModelConfig, path: Path, device: str, free: int | None) -> MemoryEstimate:
         """What a model would take on a device against ``free`` bytes (None: unknown)."""
+        if model.engine == "transformers":
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._executor, memory_torch.estimate, model, path, device, free)
         return await memory.estimate(model, path, device, free)
 
 

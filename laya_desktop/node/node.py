@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from laya_desktop.config import key_edits
-from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.paths import model_folders, resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.config_keeper import ConfigKeeper
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.generation import GenerationStream
     from laya_desktop.node.telemetry import TelemetrySample
-    from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, RouteExplanation
+    from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, RouteExplanation
 
 log = logging.getLogger(__name__)
 
@@ -309,6 +309,10 @@ class Node:
         """Metadata of a model file, its path as a configuration may write it. Raises LayaError."""
         named = ModelConfig(name="model", path=path)
         return await self._parts.tools.inspect(resolve_model_path(named, self._keeper.folder))
+
+    async def find_models(self) -> tuple[FoundModel, ...]:
+        """Models that are on this machine already."""
+        return await self._parts.tools.find(model_folders(self.config, self._keeper.folder))
 
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""

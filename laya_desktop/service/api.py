@@ -12,7 +12,7 @@ from typing import Protocol
 
 from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.state.events import Event
-from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
 
 
 class NodeServiceApi(Protocol):
@@ -98,6 +98,10 @@ class NodeServiceApi(Protocol):
 
     def inspect_model(self, path: Path) -> Future[ModelFileInfo]:
         """Metadata of a model file without loading it."""
+        ...
+
+    def find_models(self) -> Future[tuple[FoundModel, ...]]:
+        """Models that are on the node's machine already, in its own folder and where other programs keep theirs."""
         ...
 
     def estimate_model(self, model: ModelConfig, device: str | None = None) -> Future[MemoryEstimate]:

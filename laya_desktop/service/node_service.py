@@ -19,7 +19,7 @@ from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.node import Node
 from laya_desktop.state.events import Event
-from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
 
 if sys.platform == "win32":
     import winloop as fast_loop
@@ -146,6 +146,10 @@ class NodeService:
     def inspect_model(self, path: Path) -> Future[ModelFileInfo]:
         """Metadata of a model file."""
         return self._send(lambda node: node.inspect_model(path))
+
+    def find_models(self) -> Future[tuple[FoundModel, ...]]:
+        """Models on this machine."""
+        return self._send(lambda node: node.find_models())
 
     def estimate_model(self, model: ModelConfig, device: str | None = None) -> Future[MemoryEstimate]:
         """What a model would take."""

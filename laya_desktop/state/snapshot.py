@@ -332,6 +332,22 @@ class ModelFileInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model that is on this machine already, in some program's folder."""
+
+    path: str
+    name: str
+    source: str
+    """Whose folder it is in: ``LM Studio``, ``Ollama`` …"""
+    size_bytes: int
+    info: ModelFileInfo | None = None
+    engine: str = "llama_cpp"
+    """What would run it: ``llama_cpp`` or ``transformers``."""
+    problem: str | None = None
+    """Why it cannot be loaded, where it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateExplanation:
     """Why one route won or lost."""
 

@@ -20,7 +20,7 @@ from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 from laya_desktop.state.events import Event
-from laya_desktop.state.snapshot import ModelSnapshot, NodeSnapshot
+from laya_desktop.state.snapshot import FoundModel, ModelSnapshot, NodeSnapshot
 
 
 @dataclass
@@ -163,6 +163,10 @@ class FakeGateway:
 
     async def unload_model(self, name: str) -> None:
         self._command("unload", name)
+
+    async def find_models(self) -> tuple[FoundModel, ...]:
+        self._command("find_models")
+        return (FoundModel("/models/a.gguf", "a", "LM Studio", 1000),)
 
     def cancel_request(self, request_id: str) -> bool:
         self._command("cancel", request_id)

@@ -20,6 +20,7 @@ from laya_desktop.state.enums import NodeState, Verdict
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import (
     CandidateExplanation,
+    FoundModel,
     MemoryEstimate,
     ModelFileInfo,
     NodeSnapshot,
@@ -82,6 +83,7 @@ class FakeService:
                 embedding_length=4096,
                 has_chat_template=True,
             ),
+            "find_models": (),
             "estimate_model": MemoryEstimate(
                 verdict=Verdict.FITS,
                 reason="Takes 6.7 GB of 22.8 GB free.",
@@ -213,6 +215,9 @@ class FakeService:
 
     def inspect_model(self, path: Path) -> Future[ModelFileInfo]:
         return self._call("inspect_model", path)
+
+    def find_models(self) -> Future[tuple[FoundModel, ...]]:
+        return self._call("find_models")
 
     def estimate_model(self, model: ModelConfig, device: str | None = None) -> Future[MemoryEstimate]:
         return self._call("estimate_model", model, device)

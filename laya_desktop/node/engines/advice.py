@@ -13,6 +13,7 @@ GET_BACKEND = (
 NO_GPU = "llama.cpp found no GPU"
 GET_GPU = "Install the GPU's driver and check that nothing hides the GPU (CUDA_VISIBLE_DEVICES)."
 OR_CPU = "Or load on the CPU."
+TORCH_MISSING = "The engine 'transformers' needs PyTorch and Hugging Face's transformers, which are not installed."
 NO_TORCH = "The engine 'transformers' needs PyTorch and Hugging Face's transformers, which cannot be imported"
 GET_TORCH = (
     "Install them with: pip install 'laya-desktop[torch]'. Or choose the model's GGUF version and engine llama_cpp."

@@ -128,6 +128,10 @@ def _is_directory(path: Path) -> EngineLoadError:
     found = sorted(p.name for p in path.iterdir() if p.suffix == ".gguf")
     listed = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     hint = f"It contains {listed}: give the path of one." if found else "It contains no GGUF file."
+    if not found and (path / "config.json").is_file():
+        hint = (
+            "It is a Hugging Face model folder: set engine: transformers to run it with PyTorch, or give a GGUF file."
+        )
     return EngineLoadError(f"{path} is a folder, not a model file.", hint, "bad_model_file")
 
 
@@ -158,7 +162,7 @@ def _check_content(path: Path, header: Header) -> None:
             "The download is incomplete or still running. Finish it or download the file again.",
             "bad_model_file",
         )
-    if not header.tensors:
+    if not header.tensors and (header.number("split.count") or 1) <= 1:  # a split model may begin with metadata alone
         raise EngineLoadError(
             f"{path} has no weights, only a vocabulary.", "Give the path of a whole model.", "bad_model_file"
         )

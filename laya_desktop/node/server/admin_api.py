@@ -76,6 +76,7 @@ class AdminApi:
             "config": {"GET": self._get_config, "PUT": self._put_config},
             "diff": {"GET": self._diff},
             "save": {"POST": self._save},
+            "models/found": {"GET": self._found},
             "routes/explain": {"POST": self._explain},
             "keys": {"POST": self._create_key},
             "admin-key": {"POST": self._create_admin_key, "DELETE": self._revoke_admin_key},
@@ -157,6 +158,9 @@ class AdminApi:
 
     async def _diff(self, exchange: Exchange, _name: str) -> None:
         exchange.respond(200, (await self._gateway.diff_config()).encode(), DIFF)
+
+    async def _found(self, exchange: Exchange, _name: str) -> None:
+        exchange.respond(200, encode(await self._gateway.find_models()))
 
     # -- commands
 

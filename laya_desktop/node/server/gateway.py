@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.routing import RoutingTable
     from laya_desktop.node.upstream import UpstreamPool
     from laya_desktop.state.events import Event
-    from laya_desktop.state.snapshot import NodeSnapshot
+    from laya_desktop.state.snapshot import FoundModel, NodeSnapshot
 
 
 class Generation(Protocol):
@@ -82,6 +82,10 @@ class Gateway(Protocol):
 
     async def unload_model(self, name: str) -> None:
         """Unload a model. Raises LayaError."""
+        ...
+
+    async def find_models(self) -> tuple[FoundModel, ...]:
+        """Models that are on this machine already."""
         ...
 
     def cancel_request(self, request_id: str) -> bool:
