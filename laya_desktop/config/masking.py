@@ -57,7 +57,7 @@ def restore(config: NodeConfig, current: NodeConfig) -> NodeConfig:
         ConfigError: a mark that stands for none of them, or in another place.
     """
     problems: list[Problem] = []
-    known = {_secret_of(_masked_key(key)): key for key in _keys(current)}
+    known = {_secret_of(_masked_key(key)): _secret_of(key) for key in _keys(current)}
 
     def key_of(key: str | ApiKey, loc: tuple[str | int, ...]) -> str | ApiKey:
         if not is_masked(key):
@@ -66,11 +66,7 @@ def restore(config: NodeConfig, current: NodeConfig) -> NodeConfig:
         if stored is None:
             problems.append(Problem(_AGAIN, loc))
             return key
-        return (
-            key.model_copy(update={"hash": stored.hash})
-            if isinstance(stored, ApiKey) and isinstance(key, ApiKey)
-            else stored
-        )
+        return key.model_copy(update={"hash": stored}) if isinstance(key, ApiKey) else stored
 
     server = config.server
     keys = tuple(key_of(key, ("server", "api_keys", i)) for i, key in enumerate(server.api_keys))

@@ -51,9 +51,10 @@ def require_key_beyond_loopback(server: ServerConfig, host: str, *, loopback: bo
     """
     if not loopback and not usable(server.api_keys):
         raise LayaError(
-            f"Listening on {host} would open this node to the network, and no API key is set.",
+            f"Listening on {host or 'every address'} opens this node to the network, which needs an API key.",
             hint="Add a key to server.api_keys, or set server.host to 127.0.0.1.",
             code="key_required",
+            status=409,
             param="server.api_keys",
         )
 
