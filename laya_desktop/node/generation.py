@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.base import Finished, Refused, RequestEvent
+from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
     from laya_desktop.node.engines.base import Generate
     from laya_desktop.node.records import RequestRecord
-    from laya_desktop.node.scheduler import Ticket
+    from laya_desktop.node.tickets import Ticket
 
 
 class GenerationStream:
@@ -50,6 +51,22 @@ class GenerationStream:
         self._events.put_nowait(event)
         if isinstance(event, Finished):
             self._end(None)
+
+    def replay(self, events: list[RequestEvent], now_s: float) -> None:
+        """Answer with kept events at once: no queue, no slot, no worker."""
+        record = self.record
+        record.dispatched_s = record.first_token_s = record.last_token_s = now_s
+        record.phase = Phase.DECODE
+        for event in events:
+            if isinstance(event, Finished):
+                self.note_end(event)
+            self.push(event)
+
+    def note_end(self, event: Finished) -> None:
+        """Take the engine's final figures into the record."""
+        record = self.record
+        record.prompt_tokens, record.completion_tokens = event.prompt_tokens, event.completion_tokens
+        record.cached_tokens, record.finish_reason = event.cached_tokens, event.finish_reason
 
     def fail(self, error: LayaError) -> None:
         """End the stream with an error."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.forecast import Forecaster
     from laya_desktop.node.model_tools import ModelTools
     from laya_desktop.node.node import Node
-    from laya_desktop.node.runtime import HandleFactory
+    from laya_desktop.node.replicas import HandleFactory
     from laya_desktop.node.telemetry import Telemetry
     from laya_desktop.node.upstream import UpstreamPool
 

@@ -1,4 +1,4 @@
-"""All models: joins scheduler, runtimes and request streams. Node thread only.
+"""All models: joins scheduler, runtimes, caches and request streams. Node thread only.
 
 Satisfies ``scheduler.Effects`` and ``runtime.RuntimeListener``; it moves what they decide and decides nothing itself.
 """
@@ -12,27 +12,35 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError, near
+from laya_desktop.node.answers import AnswerCaches, OffLoop
 from laya_desktop.node.balance import Readiness, TargetLoad
 from laya_desktop.node.engines.base import Delta, Finished, Prefilled, RequestEvent, Started
 from laya_desktop.node.generation import GenerationStream
 from laya_desktop.node.metrics import TokenRate
-from laya_desktop.node.runtime import HandleFactory, ModelRuntime, ParamsFactory
-from laya_desktop.node.scheduler import Scheduler, Ticket
+from laya_desktop.node.pool_view import model_snapshot, waiting_for, worker_names
+from laya_desktop.node.runtime import MakeRoom, ModelRuntime, ParamsFactory
+from laya_desktop.node.scheduler import Scheduler
 from laya_desktop.node.tasks import spawn
+from laya_desktop.node.tickets import Ticket, estimate_tokens
 from laya_desktop.state.enums import ModelState, Phase
-from laya_desktop.state.events import Event, ModelFailed, ModelLoaded, ModelUnloaded
-from laya_desktop.state.snapshot import ModelSnapshot, SlotSnapshot
+from laya_desktop.state.events import Event, ModelFailed, ModelLoaded, ModelUnloaded, Notice
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig
-    from laya_desktop.node.engines.base import Generate, Loaded
+    from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.records import RequestRecord
+    from laya_desktop.node.replicas import HandleFactory
     from laya_desktop.node.telemetry import WorkerUsage
+    from laya_desktop.state.snapshot import ModelSnapshot
 
 log = logging.getLogger(__name__)
 
 FAILED_REST_S = 10.0
 """After a failed load, requests are refused with its reason for so long before one of them tries again."""
+
+
+async def _here(call: Callable[[], object]) -> object:
+    return call()
 
 
 class ModelPool:
@@ -44,11 +52,26 @@ class ModelPool:
         make_params: ParamsFactory,
         emit: Callable[[Event], None],
         changed: Callable[[], None],
+        *,
+        make_room: MakeRoom | None = None,
+        off_loop: OffLoop = _here,
     ) -> None:
+        """Begin without models.
+
+        Args:
+            make_handle: makes workers.
+            make_params: resolves a model's configuration.
+            emit: takes events.
+            changed: called when a new snapshot is worth publishing.
+            make_room: waits for memory before a load; None: loads never wait.
+            off_loop: runs blocking calls elsewhere.
+        """
         self._make_handle = make_handle
         self._make_params = make_params
         self._emit = emit
         self._changed = changed
+        self._make_room = make_room
+        self._answers = AnswerCaches(lambda config: make_params(config, None), off_loop)
         self._scheduler = Scheduler(self)
         self._runtimes: dict[str, ModelRuntime] = {}
         self._streams: dict[str, GenerationStream] = {}
@@ -62,9 +85,11 @@ class ModelPool:
         for name, config in wanted.items():
             runtime = self._runtimes.get(name)
             if runtime is None:
-                self._runtimes[name] = ModelRuntime(config, self._make_handle, self._make_params, self)
+                made = ModelRuntime(config, self._make_handle, self._make_params, self, self._make_room)
+                self._runtimes[name] = made
             else:
                 runtime.config, runtime.retired = config, False
+        self._answers.configure(wanted.values())
         self._scheduler.configure({name: m.queue for name, m in wanted.items()})
         for name, runtime in self._runtimes.items():
             if name not in wanted and not runtime.retired:
@@ -79,22 +104,26 @@ class ModelPool:
         """Unload a model once its running answers are done."""
         await self._runtime(name).unload(reason)
 
+    def clear_cache(self, name: str) -> None:
+        """Forget a model's kept answers. Raises LayaError."""
+        self._answers.clear(self._runtime(name).name)
+        self._changed()
+
     def generate(self, record: RequestRecord, model: str, request: Generate, timeout_s: float) -> GenerationStream:
-        """Admit a request. Raises LayaError."""
+        """Admit a request, or answer it from the cache. Raises LayaError."""
         now_s = time.monotonic()
         runtime = self._runtime(model)
-        self._refuse_while_failed(runtime, now_s)
-        ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s)
+        max_seq_len = runtime.loaded.max_seq_len if runtime.loaded else runtime.config.max_seq_len
+        tokens = estimate_tokens(request, max_seq_len)
+        ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s, *tokens)
         stream = GenerationStream(record, ticket, request, self._on_cancel)
-        self._streams[request.request_id] = stream
-        try:
-            self._scheduler.on_request(ticket, now_s)
-        except LayaError:
-            del self._streams[request.request_id]
-            raise
+        if (kept := self._answers.find(record, model, request, now_s)) is not None:
+            stream.replay(kept, now_s)
+        else:
+            self._admit(runtime, stream, now_s)
+            stream.arm(timeout_s)
+            self._place(model, now_s)
         self._requests_total[model] = self._requests_total.get(model, 0) + 1
-        stream.arm(timeout_s)
-        self._place(model)
         return stream
 
     def cancel(self, request_id: str, reason: str) -> bool:
@@ -114,25 +143,39 @@ class ModelPool:
         return TargetLoad(sum(self._scheduler.counts(name)), ready)
 
     def tick(self, now_s: float) -> None:
-        """Expire waiting requests and unload idle models. Called a few times a second."""
+        """Expire waiting requests, unload idle models, restart dead replicas. Called a few times a second."""
         self._scheduler.on_tick(now_s)
+        spawn(self._answers.look(now_s), "answer caches")
         for runtime in self._runtimes.values():
-            limit_s = runtime.config.idle_unload
+            limit_s = None if runtime.config.pin else runtime.config.idle_unload
             idle = runtime.state is ModelState.READY and runtime.idle and not any(self._scheduler.counts(runtime.name))
             if idle and limit_s is not None and now_s - runtime.last_used_s >= limit_s:
                 spawn(runtime.unload(f"idle for {limit_s:g} s"), f"idle unload {runtime.name}")
+            elif runtime.restore_due(now_s):
+                spawn(runtime.restore(), f"restore {runtime.name}")
+
+    @property
+    def runtimes(self) -> tuple[ModelRuntime, ...]:
+        """All models, also those that are on their way out."""
+        return tuple(self._runtimes.values())
+
+    def waiting(self, name: str) -> int:
+        """Requests that wait for this model."""
+        return self._scheduler.counts(name)[0]
 
     def worker_pids(self) -> dict[str, int]:
-        """Process id by model, of the workers that run."""
-        handles = {name: r.handle for name, r in self._runtimes.items()}
-        return {name: h.pid for name, h in handles.items() if h is not None and h.pid is not None}
+        """Process ids of the workers that run, by model and replica."""
+        pids: dict[str, int] = {}
+        for name, runtime in self._runtimes.items():
+            pids |= worker_names(name, runtime.handle.pids) if runtime.handle else {}
+        return pids
 
     def snapshot(self, usage: Mapping[str, WorkerUsage], now_s: float) -> tuple[ModelSnapshot, ...]:
         """Frozen pictures of all models."""
         shown = [r for r in self._runtimes.values() if not r.retired]
         for runtime in shown:
-            self._place(runtime.name)
-        return tuple(self._model_snapshot(r, usage.get(r.name), now_s) for r in shown)
+            self._place(runtime.name, now_s)
+        return tuple(self._model_snapshot(r, usage, now_s) for r in shown)
 
     async def close(self) -> None:
         """Stop every worker; running answers are cut."""
@@ -150,12 +193,13 @@ class ModelPool:
         """Give a request its slot."""
         stream = self._streams[ticket.request_id]
         record = stream.record
-        record.dispatched_s, record.phase, record.queue_place = time.monotonic(), Phase.PREFILL, None
+        record.dispatched_s, record.phase = time.monotonic(), Phase.PREFILL
+        record.queue_place = record.expected_wait_s = record.waiting_for = None
         self._runtimes[ticket.model].generate(stream.request, lambda event: self._on_event(stream, event))
 
     def reject(self, ticket: Ticket, error: LayaError) -> None:
         """Fail a request that waits, or whose worker is gone."""
-        stream = self._streams.pop(ticket.request_id, None)
+        stream = self._drop(ticket.request_id)
         if stream is not None:
             stream.fail(error)
 
@@ -168,6 +212,10 @@ class ModelPool:
 
     def on_progress(self, runtime: ModelRuntime) -> None:
         """Shown with the next snapshot."""
+
+    async def before_start(self, runtime: ModelRuntime, params: EngineParams) -> None:
+        """Kept answers of another file are forgotten."""
+        await self._answers.before_load(runtime.name, params)
 
     def on_loaded(self, runtime: ModelRuntime) -> None:
         """Let waiting requests run."""
@@ -183,13 +231,14 @@ class ModelPool:
         self._scheduler.on_unloading(runtime.name, keep_waiting=reload)
         self._changed()
 
-    def on_unloaded(self, runtime: ModelRuntime, reason: str) -> None:
-        """Back to the start."""
+    def on_unloaded(self, runtime: ModelRuntime, reason: str, *, keep_waiting: bool) -> None:
+        """Back to the start; those that wait stay where the memory was only lent."""
         log.info("Model '%s' is unloaded: %s", runtime.name, reason)
-        stopped = LayaError(
-            f"The model '{runtime.name}' was unloaded: {reason}.", code="model_unloaded", status=503, retry_after_s=5.0
-        )
-        self._scheduler.on_gone(runtime.name, stopped)
+        self._answers.on_gone(runtime.name)
+        if not keep_waiting:
+            text = f"The model '{runtime.name}' was unloaded: {reason}."
+            stopped = LayaError(text, code="model_unloaded", status=503, retry_after_s=5.0)
+            self._scheduler.on_gone(runtime.name, stopped)
         self._scheduler.on_gone(runtime.name, None)
         self._emit(ModelUnloaded(runtime.name, reason))
         self._changed()
@@ -197,8 +246,32 @@ class ModelPool:
     def on_failed(self, runtime: ModelRuntime, error: LayaError) -> None:
         """Fail its requests; other models never notice."""
         log.error("Model '%s' failed: %s", runtime.name, error)
+        self._answers.on_gone(runtime.name)
         self._scheduler.on_gone(runtime.name, error)
         self._emit(ModelFailed(runtime.name, str(error), runtime.log_tail))
+        self._changed()
+
+    def on_replica_lost(self, runtime: ModelRuntime, error: LayaError, request_ids: tuple[str, ...]) -> None:
+        """Fail what the dead replica was answering; the others go on."""
+        assert runtime.handle is not None
+        now_s, count = time.monotonic(), len(request_ids)
+        self._scheduler.on_slots(runtime.name, runtime.handle.slots, now_s)
+        for request_id in request_ids:
+            if (stream := self._drop(request_id)) is not None:
+                stream.fail(error)
+                runtime.release(request_id)
+                self._scheduler.on_finished(stream.ticket, now_s, complete=False)
+        failed = f"{count} answer{'s' if count != 1 else ''} failed, the other replicas go on."
+        text = f"A replica of '{runtime.name}' is gone: {error.message} {failed}"
+        log.warning("%s", text)
+        self._emit(Notice("warning", text, "models"))
+        self._changed()
+
+    def on_restored(self, runtime: ModelRuntime) -> None:
+        """Use the new replica's slots."""
+        assert runtime.handle is not None
+        log.info("Model '%s' has all its %d replicas again", runtime.name, runtime.config.replicas)
+        self._scheduler.on_slots(runtime.name, runtime.handle.slots, time.monotonic())
         self._changed()
 
     # -- inside
@@ -216,6 +289,16 @@ class ModelPool:
                 param="model",
             )
         return runtime
+
+    def _admit(self, runtime: ModelRuntime, stream: GenerationStream, now_s: float) -> None:
+        ticket = stream.ticket
+        self._streams[ticket.request_id] = stream
+        try:
+            self._refuse_while_failed(runtime, now_s)
+            self._scheduler.on_request(ticket, now_s)
+        except LayaError:
+            self._drop(ticket.request_id)
+            raise
 
     @staticmethod
     def _rests(runtime: ModelRuntime, now_s: float) -> bool:
@@ -248,8 +331,13 @@ class ModelPool:
             self._runtimes.pop(runtime.name, None)
             self._changed()
 
+    def _drop(self, request_id: str) -> GenerationStream | None:
+        self._answers.forget(request_id)
+        return self._streams.pop(request_id, None)
+
     def _on_cancel(self, stream: GenerationStream, reason: str) -> None:
         ticket = stream.ticket
+        self._answers.forget(ticket.request_id)
         if self._scheduler.on_cancelled(ticket):
             self._streams.pop(ticket.request_id, None)
         elif (runtime := self._runtimes.get(ticket.model)) is not None:
@@ -273,68 +361,41 @@ class ModelPool:
                 record.last_token_s = now_s
                 record.completion_tokens = (record.completion_tokens or 0) + event.tokens
             case Finished():
-                record.prompt_tokens, record.completion_tokens = event.prompt_tokens, event.completion_tokens
-                record.cached_tokens, record.finish_reason = event.cached_tokens, event.finish_reason
+                stream.note_end(event)
+        self._answers.note(stream.ticket.request_id, event)
         stream.push(event)
         if isinstance(event, Finished) or not isinstance(event, Started | Prefilled | Delta):
-            self._streams.pop(stream.ticket.request_id, None)
-            if (runtime := self._runtimes.get(model)) is not None:
-                runtime.release(stream.ticket.request_id)
-            self._scheduler.on_finished(stream.ticket, now_s)
+            self._on_end(stream, event, now_s)
 
-    def _place(self, model: str) -> None:
-        for place, request_id in enumerate(self._scheduler.places(model), start=1):
-            if (stream := self._streams.get(request_id)) is not None:
-                stream.record.queue_place = place
+    def _on_end(self, stream: GenerationStream, event: RequestEvent, now_s: float) -> None:
+        ticket, began_s = stream.ticket, stream.record.dispatched_s
+        complete = isinstance(event, Finished) and event.finish_reason != "cancelled"
+        if complete and began_s is not None:
+            self._answers.finish(ticket.request_id, now_s - began_s, now_s)
+        self._drop(ticket.request_id)
+        if (runtime := self._runtimes.get(ticket.model)) is not None:
+            runtime.release(ticket.request_id)
+        self._scheduler.on_finished(ticket, now_s, complete=complete)
 
-    def _model_snapshot(self, runtime: ModelRuntime, usage: WorkerUsage | None, now_s: float) -> ModelSnapshot:
-        waiting, running = self._scheduler.counts(runtime.name)
-        loaded, handle = runtime.loaded, runtime.handle
-        rates = [rate.per_s(now_s) for rate in self._rates.get(runtime.name, ())] or [0.0, 0.0]
-        return ModelSnapshot(
-            name=runtime.name,
-            state=runtime.state,
-            progress=runtime.progress,
-            error=str(runtime.error) if runtime.error else None,
-            log_tail=runtime.log_tail,
-            device=loaded.device if loaded else None,
-            device_note=_notes(loaded) if loaded else None,
-            offloaded_layers=loaded.offloaded_layers if loaded else None,
-            total_layers=loaded.total_layers if loaded else None,
-            slots=self._slots(runtime),
-            waiting=waiting,
-            running=running,
-            queue_limit=runtime.config.queue.max_waiting,
-            max_seq_len=loaded.max_seq_len if loaded else None,
-            prefill_tokens_per_s=rates[0],
-            decode_tokens_per_s=rates[1],
-            pid=handle.pid if handle else None,
-            cpu_percent=usage.cpu_percent if usage else None,
-            rss_bytes=usage.rss_bytes if usage else None,
-            vram_bytes=usage.vram_bytes if usage else None,
-            load_s=loaded.load_s if loaded else None,
-            requests_total=self._requests_total.get(runtime.name, 0),
-            last_used_unix_s=runtime.last_used_unix_s,
-            changed_keys=runtime.changed_keys,
+    def _place(self, model: str, now_s: float) -> None:
+        places = self._scheduler.places(model, now_s)
+        words = waiting_for(self._runtimes[model]) if places else None
+        for place, (ticket, wait_s) in enumerate(places, start=1):
+            if (stream := self._streams.get(ticket.request_id)) is not None:
+                record = stream.record
+                record.queue_place, record.expected_wait_s, record.waiting_for = place, wait_s, words
+
+    def _model_snapshot(self, runtime: ModelRuntime, usage: Mapping[str, WorkerUsage], now_s: float) -> ModelSnapshot:
+        name = runtime.name
+        rates = self._rates.get(name)
+        busy = {s.slot_id: s for s in self._streams.values() if s.ticket.model == name and s.slot_id is not None}
+        return model_snapshot(
+            runtime,
+            usage,
+            busy,
+            counts=self._scheduler.counts(name),
+            rates=(rates[0].per_s(now_s), rates[1].per_s(now_s)) if rates else (0.0, 0.0),
+            requests_total=self._requests_total.get(name, 0),
+            expected_wait_s=self._scheduler.expected_wait_s(name, now_s),
+            cache=self._answers.snapshot(name),
         )
-
-    def _slots(self, runtime: ModelRuntime) -> tuple[SlotSnapshot, ...]:
-        if runtime.loaded is None:
-            return ()
-        stats = runtime.handle.stats if runtime.handle else None
-        held = stats.slot_tokens if stats else ()
-        slots = []
-        busy = {s.slot_id: s for s in self._streams.values() if s.ticket.model == runtime.name}
-        for slot_id in range(runtime.loaded.slots):
-            tokens = held[slot_id] if slot_id < len(held) else 0
-            stream = busy.get(slot_id)
-            if stream is None:
-                slots.append(SlotSnapshot(slot_id, kv_cache_tokens=tokens))
-            else:
-                slots.append(SlotSnapshot(slot_id, stream.record.phase, stream.ticket.request_id, tokens))
-        return tuple(slots)
-
-
-def _notes(loaded: Loaded) -> str | None:
-    """What there is to say about a load: the choice of device, a missing template, a context beyond the trained one."""
-    return " ".join(note for note in (loaded.device_note, *loaded.notes) if note) or None

@@ -1,6 +1,6 @@
-"""One configured model and its worker: load, drain, unload, death. Node thread only.
+"""One configured model and its workers: load, drain, unload, death. Node thread only.
 
-Owns the worker handle and the model's state; tells the pool through ``RuntimeListener``. It never decides who runs.
+Owns the worker handles and the model's state; tells the pool through ``RuntimeListener``. It never decides who runs.
 """
 
 from __future__ import annotations
@@ -8,63 +8,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.params import changed_load_keys
+from laya_desktop.node.replicas import HandleFactory, ReplicaSet
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig
-    from laya_desktop.node.engines.base import EngineParams, Generate, Loaded, RequestEvent, Stats
+    from laya_desktop.node.engines.base import EngineParams, Generate, Loaded, RequestEvent
 
 log = logging.getLogger(__name__)
 
 STOP_GRACE_S = 2.0
-
-
-class EngineHandle(Protocol):
-    """The parent's end of a worker process."""
-
-    @property
-    def pid(self) -> int | None:
-        """The worker's process id while it runs."""
-        ...
-
-    @property
-    def stats(self) -> Stats | None:
-        """Totals the worker last reported."""
-        ...
-
-    @property
-    def log_tail(self) -> tuple[str, ...]:
-        """The last lines the worker printed."""
-        ...
-
-    async def start(self, params: EngineParams, on_progress: Callable[[float], None]) -> Loaded:
-        """Start the worker and load. Raises LayaError."""
-        ...
-
-    def generate(self, request: Generate, sink: Callable[[RequestEvent], None]) -> None:
-        """Give a request to a free slot; its events go to the sink."""
-        ...
-
-    def cancel(self, request_id: str) -> None:
-        """Stop a request."""
-        ...
-
-    async def stop(self, grace_s: float) -> None:
-        """End the worker."""
-        ...
-
-
-HandleFactory = Callable[[str, Callable[[LayaError | None], None]], EngineHandle]
-"""Makes a handle for the model of that name; its second argument is called once when the worker dies unasked."""
+RESTORE_S, MAX_RESTORE_S = 10.0, 300.0
+"""Seconds until a dead replica is started again; doubled each time up to the second figure."""
 
 ParamsFactory = Callable[["ModelConfig", str | None], "EngineParams"]
 """Resolves a model's configuration and the device asked for into what the worker loads. Raises LayaError."""
+
+MakeRoom = Callable[["ModelRuntime", str], Coroutine[Any, Any, None]]
+"""Waits until there is memory for the model on that device, or nothing more can be done about it. Never fails."""
 
 
 class RuntimeListener(Protocol):
@@ -86,8 +53,20 @@ class RuntimeListener(Protocol):
         """No more dispatches; the worker stops when the running answers are done."""
         ...
 
-    def on_unloaded(self, runtime: ModelRuntime, reason: str) -> None:
-        """The worker is gone as asked."""
+    async def before_start(self, runtime: ModelRuntime, params: EngineParams) -> None:
+        """The workers are about to start with these parameters."""
+        ...
+
+    def on_unloaded(self, runtime: ModelRuntime, reason: str, *, keep_waiting: bool) -> None:
+        """The worker is gone as asked; ``keep_waiting``: those that wait have it loaded again."""
+        ...
+
+    def on_replica_lost(self, runtime: ModelRuntime, error: LayaError, request_ids: tuple[str, ...]) -> None:
+        """One of several workers is gone, with these requests; the others go on."""
+        ...
+
+    def on_restored(self, runtime: ModelRuntime) -> None:
+        """All workers serve again."""
         ...
 
     def on_failed(self, runtime: ModelRuntime, error: LayaError) -> None:
@@ -99,7 +78,12 @@ class ModelRuntime:
     """The life of one model."""
 
     def __init__(
-        self, config: ModelConfig, make_handle: HandleFactory, make_params: ParamsFactory, listener: RuntimeListener
+        self,
+        config: ModelConfig,
+        make_handle: HandleFactory,
+        make_params: ParamsFactory,
+        listener: RuntimeListener,
+        make_room: MakeRoom | None = None,
     ) -> None:
         self.config = config
         self.state = ModelState.UNLOADED
@@ -108,7 +92,9 @@ class ModelRuntime:
         self.log_tail: tuple[str, ...] = ()
         self.loaded: Loaded | None = None
         self.loaded_config: ModelConfig | None = None
-        self.handle: EngineHandle | None = None
+        self.handle: ReplicaSet | None = None
+        self.load_note: str | None = None
+        """What a load under way waits for."""
         self.last_used_s = time.monotonic()
         self.last_used_unix_s: float | None = None
         self.failed_s: float | None = None
@@ -118,6 +104,10 @@ class ModelRuntime:
         self._make_handle = make_handle
         self._make_params = make_params
         self._listener = listener
+        self._make_room = make_room
+        self._room: asyncio.Task[None] | None = None
+        self._restore_at_s: float | None = None
+        self._restore_after_s = RESTORE_S
         self._lock = asyncio.Lock()
         self._running: set[str] = set()
         self._idle = asyncio.Event()
@@ -128,6 +118,11 @@ class ModelRuntime:
     def name(self) -> str:
         """The model's name."""
         return self.config.name
+
+    @property
+    def running(self) -> int:
+        """Requests that hold a slot."""
+        return len(self._running)
 
     @property
     def idle(self) -> bool:
@@ -154,19 +149,45 @@ class ModelRuntime:
                 await self._stop_handle()
             await self._load(wanted)
 
-    async def unload(self, reason: str, *, grace_s: float | None = None) -> None:
-        """Unload once the running answers are done (at most ``grace_s`` later); a load under way is aborted."""
-        if self.state is ModelState.LOADING and self.handle is not None:
-            self._abort = True
-            await self.handle.stop(0.0)
+    async def unload(self, reason: str, *, grace_s: float | None = None, keep_waiting: bool = False) -> None:
+        """Unload once the running answers are done (at most ``grace_s`` later); a load under way is aborted.
+
+        Args:
+            reason: for the log and the event.
+            grace_s: None: as long as the running answers take.
+            keep_waiting: requests that wait stay, and have the model loaded again.
+        """
+        await self._call_off()
         async with self._lock:
             if self.state is not ModelState.READY:
                 return
-            if not await self._drain(reload=False, grace_s=grace_s):
+            if not await self._drain(reload=keep_waiting, grace_s=grace_s):
                 return
             await self._stop_handle()
             self._set_gone(ModelState.UNLOADED)
-            self._listener.on_unloaded(self, reason)
+            self._listener.on_unloaded(self, reason, keep_waiting=keep_waiting)
+
+    def restore_due(self, now_s: float) -> bool:
+        """True once a dead replica's rest is over; ``restore`` follows."""
+        due = self._restore_at_s is not None and now_s >= self._restore_at_s and self.state is ModelState.READY
+        if due:
+            self._restore_at_s = None
+        return due
+
+    async def restore(self) -> None:
+        """Start dead replicas again; a failure waits for the next attempt."""
+        async with self._lock:
+            handle = self.handle
+            if self.state is not ModelState.READY or handle is None or not handle.degraded:
+                return
+            try:
+                await handle.restore()
+            except LayaError as error:
+                log.warning("A replica of '%s' could not be started again: %s", self.name, error)
+                self._plan_restore()
+            else:
+                self.error = None
+                self._listener.on_restored(self)
 
     def generate(self, request: Generate, sink: Callable[[RequestEvent], None]) -> None:
         """Hand a request to the worker; the pool calls ``release`` when it is over."""
@@ -191,15 +212,20 @@ class ModelRuntime:
         config = self.config
         self.state, self.progress, self.error, self.log_tail, self._abort = ModelState.LOADING, 0.0, None, (), False
         self._listener.on_loading(self)
-        handle: EngineHandle | None = None
+        handle: ReplicaSet | None = None
         try:
             params = self._make_params(config, device)
-            handle = self.handle = self._make_handle(config.name, lambda error: self._on_exit(handle, error))
+            await self._wait_for_room(device)
+            await self._listener.before_start(self, params)
+            if self._abort:
+                raise LayaError(f"The load of '{config.name}' was stopped.", code="load_cancelled", status=503)
+            handle = ReplicaSet(config.name, config.replicas, self._make_handle, self._on_exit, self._on_lost)
+            self.handle = handle
             self.loaded = await handle.start(params, self._on_progress)
         except LayaError as error:
             self._fail(error, handle)
             if self._abort:
-                self._listener.on_unloaded(self, "the load was stopped")
+                self._listener.on_unloaded(self, "the load was stopped", keep_waiting=False)
                 return
             raise
         except asyncio.CancelledError:
@@ -213,8 +239,30 @@ class ModelRuntime:
             self._fail(wrapped, handle)
             raise wrapped from fault
         self.state, self.progress, self._device, self.loaded_config = ModelState.READY, None, device, config
+        self._restore_at_s, self._restore_after_s = None, RESTORE_S
         self._touch()
         self._listener.on_loaded(self)
+
+    async def _wait_for_room(self, device: str) -> None:
+        if self._make_room is None:
+            return
+        self._room = spawn(self._make_room(self, device), f"room for {self.name}")
+        try:
+            await asyncio.wait({self._room})
+        finally:
+            self._room.cancel()
+            self._room, self.load_note = None, None
+
+    async def _call_off(self) -> None:
+        """Abort a load or a restart under way."""
+        if self.state is ModelState.LOADING:
+            self._abort = True
+            if self._room is not None:
+                self._room.cancel()
+            if self.handle is not None:
+                await self.handle.stop(0.0)
+        elif self.handle is not None:
+            await self.handle.call_off()
 
     async def _drain(self, *, reload: bool, grace_s: float | None = None) -> bool:
         """Wait for the running answers. False: the worker died meanwhile."""
@@ -236,16 +284,22 @@ class ModelRuntime:
         self.progress = progress
         self._listener.on_progress(self)
 
-    def _on_exit(self, handle: EngineHandle | None, error: LayaError | None) -> None:
-        if handle is not self.handle or self.state not in (ModelState.READY, ModelState.UNLOADING):
-            return
-        died = error or LayaError(
-            f"The worker of '{self.name}' ended unexpectedly.", hint="Load the model again.", code="worker_died"
-        )
-        died.status, died.retry_after_s = 503, died.retry_after_s or 5.0
-        self._fail(died, handle)
+    def _on_exit(self, handle: ReplicaSet, error: LayaError) -> None:
+        if handle is self.handle and self.state in (ModelState.READY, ModelState.UNLOADING):
+            self._fail(error, handle)
 
-    def _fail(self, error: LayaError, handle: EngineHandle | None) -> None:
+    def _on_lost(self, handle: ReplicaSet, error: LayaError, request_ids: tuple[str, ...]) -> None:
+        if handle is not self.handle:
+            return
+        self.error, self.log_tail = error, handle.log_tail
+        self._plan_restore()
+        self._listener.on_replica_lost(self, error, request_ids)
+
+    def _plan_restore(self) -> None:
+        self._restore_at_s = time.monotonic() + self._restore_after_s
+        self._restore_after_s = min(MAX_RESTORE_S, 2 * self._restore_after_s)
+
+    def _fail(self, error: LayaError, handle: ReplicaSet | None) -> None:
         tail = handle.log_tail if handle is not None else ()
         if handle is not None:
             spawn(handle.stop(0.0), f"stop worker of {self.name}")
@@ -257,7 +311,7 @@ class ModelRuntime:
 
     def _set_gone(self, state: ModelState) -> None:
         self.state, self.handle, self.loaded, self.progress = state, None, None, None
-        self.loaded_config = self._device = None
+        self.loaded_config = self._device = self._restore_at_s = None
         self._running.clear()
         self._idle.set()
 

@@ -11,24 +11,15 @@ from typing import Protocol
 
 from laya_desktop.config.schema import QueueConfig
 from laya_desktop.errors import LayaError
+from laya_desktop.node.tickets import Ticket, expected_starts, order_key
 from laya_desktop.state.enums import ModelState, Priority
 
-AGEING_S = 15.0
-"""Seconds of waiting that lift a request by one priority class, so that nothing starves."""
-
-_RANK = {Priority.INTERACTIVE: 0, Priority.NORMAL: 1, Priority.BATCH: 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A request's place in the world of the scheduler. Times are monotonic seconds."""
-
-    request_id: str
-    model: str
-    priority: Priority
-    arrived_s: float
-    deadline_s: float
-    """The route's timeout: a request that still waits then is rejected."""
+RESERVE_S = 30.0
+"""Under ``priority`` one slot of several is kept for interactive requests for so long after the last one came."""
+UNKNOWN_WAIT_S, MAX_RETRY_S = 5.0, 300.0
+"""``Retry-After`` where nothing was measured yet, and its largest value."""
+RATE_WEIGHT = 0.2
+"""Share of the newest answer in the smoothed service rate."""
 
 
 class Effects(Protocol):
@@ -54,9 +45,11 @@ class _Lane:
     slots: int = 0
     waiting: list[Ticket] = field(default_factory=list)
     running: dict[str, Ticket] = field(default_factory=dict)
-    service_s: float | None = None
-    """Smoothed time that one answer holds its slot."""
+    s_per_token: float | None = None
+    """Smoothed seconds that an answer holds its slot, for each token of its expected cost."""
     started_s: dict[str, float] = field(default_factory=dict)
+    interactive_s: float | None = None
+    """When the last interactive request came."""
     removed: bool = False
     """No longer configured: takes nothing new and goes when its worker does."""
 
@@ -104,23 +97,24 @@ class Scheduler:
                 status=503,
                 retry_after_s=2.0,
             )
-        has_slot = lane.state is ModelState.READY and len(lane.running) < lane.slots and not lane.waiting
-        limit = lane.queue.max_waiting if lane.state is ModelState.READY else max(1, lane.queue.max_waiting)
-        if not has_slot and len(lane.waiting) >= limit:
-            raise self._full(ticket.model, lane)
+        if ticket.priority is Priority.INTERACTIVE:
+            lane.interactive_s = now_s
+        self._refuse_when_full(lane, ticket, now_s)
         lane.waiting.append(ticket)
         if lane.state in (ModelState.UNLOADED, ModelState.FAILED):
             lane.state = ModelState.LOADING
             self._effects.start_load(ticket.model)
         self._fill(lane, now_s)
 
-    def on_finished(self, ticket: Ticket, now_s: float) -> None:
-        """A dispatched request is over and its slot is free."""
+    def on_finished(self, ticket: Ticket, now_s: float, *, complete: bool = True) -> None:
+        """A dispatched request is over and its slot is free; ``complete``: it ended by itself, so its time counts."""
         lane = self._lanes.get(ticket.model)
         if lane is None or lane.running.pop(ticket.request_id, None) is None:
             return
         took_s = now_s - lane.started_s.pop(ticket.request_id, now_s)
-        lane.service_s = took_s if lane.service_s is None else 0.8 * lane.service_s + 0.2 * took_s
+        if complete:
+            rate, last = took_s / ticket.cost, lane.s_per_token
+            lane.s_per_token = rate if last is None else (1 - RATE_WEIGHT) * last + RATE_WEIGHT * rate
         self._fill(lane, now_s)
 
     def on_cancelled(self, ticket: Ticket) -> bool:
@@ -141,6 +135,12 @@ class Scheduler:
         lane.state, lane.slots = ModelState.READY, slots
         self._fill(lane, now_s)
 
+    def on_slots(self, model: str, slots: int, now_s: float) -> None:
+        """The number of slots changed while the model serves: a replica died or came back."""
+        lane = self._lanes[model]
+        lane.slots = slots
+        self._fill(lane, now_s)
+
     def on_unloading(self, model: str, *, keep_waiting: bool = False) -> None:
         """No more dispatches; running answers finish. ``keep_waiting``: a reload, so the queue stays."""
         lane = self._lanes[model]
@@ -157,7 +157,10 @@ class Scheduler:
             self._reject_waiting(lane, error)
 
     def on_gone(self, model: str, error: LayaError | None) -> None:
-        """The worker is gone: as asked (None), or by a failed load or a death, which fails all its requests."""
+        """The worker is gone: as asked (None), or by a failed load or a death, which fails all its requests.
+
+        What still waits after it went as asked (its memory was needed elsewhere) has it loaded again.
+        """
         lane = self._lanes.get(model)
         if lane is None:
             return
@@ -166,6 +169,9 @@ class Scheduler:
         if lane.removed:
             del self._lanes[model]
         if error is None:
+            if lane.waiting and not lane.removed:
+                lane.state = ModelState.LOADING
+                self._effects.start_load(model)
             return
         running = list(lane.running.values())
         lane.running.clear()
@@ -175,27 +181,29 @@ class Scheduler:
             self._effects.reject(ticket, error)
 
     def on_tick(self, now_s: float) -> None:
-        """Reject what has waited too long."""
-        for model, lane in self._lanes.items():
+        """Reject what has waited too long, and give a slot that is no longer kept for interactive requests away."""
+        for lane in self._lanes.values():
+            self._fill(lane, now_s)
             for ticket in [t for t in lane.waiting if now_s >= min(t.arrived_s + lane.queue.max_wait, t.deadline_s)]:
                 lane.waiting.remove(ticket)
-                waited_s = now_s - ticket.arrived_s
-                what = "for the model to load" if lane.state is ModelState.LOADING else "for a free slot"
-                self._effects.reject(
-                    ticket,
-                    LayaError(
-                        f"The request waited {waited_s:.0f} s {what} of '{model}' and was given up.",
-                        hint="Retry later, raise queue.max_wait, or give the model more slots (batch_size).",
-                        code="queue_timeout",
-                        status=503,
-                        retry_after_s=self._expected_wait_s(lane),
-                    ),
-                )
+                self._effects.reject(ticket, self._late(lane, ticket, now_s))
 
-    def places(self, model: str) -> list[str]:
-        """Ids of the waiting requests, next one first, as of the last decision."""
+    def places(self, model: str, now_s: float) -> list[tuple[Ticket, float | None]]:
+        """The waiting requests, next one first, with the seconds until each is likely to start (None: unknown)."""
         lane = self._lanes.get(model)
-        return [t.request_id for t in lane.waiting] if lane else []
+        if lane is None or not lane.waiting:
+            return []
+        ordered = self._ordered(lane, now_s)
+        return list(zip(ordered, self._starts(lane, ordered, now_s), strict=False))
+
+    def expected_wait_s(self, model: str, now_s: float) -> float | None:
+        """Seconds until a request that came now would start, if nothing passed it; None: unknown."""
+        lane = self._lanes.get(model)
+        if lane is None or lane.state is not ModelState.READY:
+            return None
+        if not lane.waiting and len(lane.running) < lane.slots:
+            return 0.0
+        return self._starts(lane, lane.waiting, now_s)[-1]
 
     def counts(self, model: str) -> tuple[int, int]:
         """(waiting, running) of a model."""
@@ -204,29 +212,79 @@ class Scheduler:
 
     def _fill(self, lane: _Lane, now_s: float) -> None:
         while lane.state is ModelState.READY and lane.waiting and len(lane.running) < lane.slots:
-            if lane.queue.policy == "priority":
-                lane.waiting.sort(key=lambda t: (_RANK[t.priority] - (now_s - t.arrived_s) / AGEING_S, t.arrived_s))
-            ticket = lane.waiting.pop(0)
+            ticket = self._next(lane, now_s)
+            if ticket is None:
+                return
+            lane.waiting.remove(ticket)
+            if now_s >= ticket.deadline_s:
+                self._effects.reject(ticket, self._late(lane, ticket, now_s))
+                continue
             lane.running[ticket.request_id] = ticket
             lane.started_s[ticket.request_id] = now_s
             self._effects.dispatch(ticket)
+
+    def _next(self, lane: _Lane, now_s: float) -> Ticket | None:
+        """Who runs next; None: the free slot is kept for an interactive request."""
+        if lane.queue.policy == "fifo":
+            return lane.waiting[0]
+        first = min(lane.waiting, key=lambda t: order_key(t, now_s))
+        recent = lane.interactive_s is not None and now_s - lane.interactive_s < RESERVE_S
+        is_last_slot = lane.slots > 1 and len(lane.running) == lane.slots - 1
+        if recent and is_last_slot and first.priority is not Priority.INTERACTIVE:
+            return next((t for t in lane.waiting if t.priority is Priority.INTERACTIVE), None)
+        return first
+
+    @staticmethod
+    def _ordered(lane: _Lane, now_s: float) -> list[Ticket]:
+        if lane.queue.policy == "fifo":
+            return list(lane.waiting)
+        return sorted(lane.waiting, key=lambda t: order_key(t, now_s))
+
+    @staticmethod
+    def _starts(lane: _Lane, ordered: list[Ticket], now_s: float) -> list[float | None]:
+        running = [(t, now_s - lane.started_s[t.request_id]) for t in lane.running.values()]
+        return expected_starts(ordered, running, lane.slots, lane.s_per_token)
 
     def _reject_waiting(self, lane: _Lane, error: LayaError) -> None:
         waiting, lane.waiting = lane.waiting, []
         for ticket in waiting:
             self._effects.reject(ticket, error)
 
-    def _full(self, model: str, lane: _Lane) -> LayaError:
+    def _refuse_when_full(self, lane: _Lane, ticket: Ticket, now_s: float) -> None:
+        """Raise 429 where the request would wait and there is no place for it."""
+        ready = lane.state is ModelState.READY
+        if ready and len(lane.running) < lane.slots and not lane.waiting:
+            return
+        queue = lane.queue
+        limit = queue.max_waiting if ready else max(1, queue.max_waiting)
+        what = f"{len(lane.waiting)} waiting, {len(lane.running)} running"
+        hint = "Retry after the given time, or raise queue.max_waiting."
+        full = len(lane.waiting) >= limit
+        if not full and queue.max_prompt_tokens is not None and lane.waiting:
+            tokens = sum(t.prompt_tokens for t in lane.waiting)
+            full = tokens + ticket.prompt_tokens > queue.max_prompt_tokens
+            what = f"about {tokens:,} prompt tokens wait, and this request has about {ticket.prompt_tokens:,}"
+            hint = "Retry after the given time, or raise queue.max_prompt_tokens."
+        if full:
+            raise LayaError(
+                f"The queue of '{ticket.model}' is full: {what}.",
+                hint=hint,
+                code="queue_full",
+                status=429,
+                retry_after_s=self._retry_after_s(lane, now_s),
+            )
+
+    def _late(self, lane: _Lane, ticket: Ticket, now_s: float) -> LayaError:
+        what = "for the model to load" if lane.state is ModelState.LOADING else "for a free slot"
         return LayaError(
-            f"The queue of '{model}' is full: {len(lane.waiting)} waiting, {len(lane.running)} running.",
-            hint="Retry after the given time, or raise queue.max_waiting.",
-            code="queue_full",
-            status=429,
-            retry_after_s=self._expected_wait_s(lane),
+            f"The request waited {now_s - ticket.arrived_s:.0f} s {what} of '{ticket.model}' and was given up.",
+            hint="Retry later, raise queue.max_wait, or give the model more slots (batch_size).",
+            code="queue_timeout",
+            status=503,
+            retry_after_s=self._retry_after_s(lane, now_s),
         )
 
-    @staticmethod
-    def _expected_wait_s(lane: _Lane) -> float:
-        if lane.service_s is None or not lane.slots:
-            return 5.0
-        return min(300.0, max(1.0, lane.service_s * (len(lane.waiting) + 1) / lane.slots))
+    def _retry_after_s(self, lane: _Lane, now_s: float) -> float:
+        """When the queue will have been worked off, at the measured rate."""
+        drained_s = self._starts(lane, lane.waiting, now_s)[-1]
+        return UNKNOWN_WAIT_S if drained_s is None else min(MAX_RETRY_S, max(1.0, drained_s))

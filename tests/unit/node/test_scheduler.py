@@ -8,7 +8,8 @@ import pytest
 
 from laya_desktop.config.schema import QueueConfig
 from laya_desktop.errors import LayaError
-from laya_desktop.node.scheduler import AGEING_S, Scheduler, Ticket
+from laya_desktop.node.scheduler import Scheduler
+from laya_desktop.node.tickets import AGEING_S, Ticket
 from laya_desktop.state.enums import Priority
 
 
@@ -55,7 +56,7 @@ def test_three_requests_for_two_slots_leave_one_waiting() -> None:
     bench = Bench(slots=2)
     first, second, third = bench.ask(), bench.ask(), bench.ask()
     assert bench.effects.dispatched == [first, second]
-    assert bench.scheduler.places("m") == [third]
+    assert [t.request_id for t, _ in bench.scheduler.places("m", 0.0)] == [third]
     assert bench.scheduler.counts("m") == (1, 2)
     bench.finish(first)
     assert bench.effects.dispatched == [first, second, third]
