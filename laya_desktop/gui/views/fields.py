@@ -97,8 +97,7 @@ class EmptyState(QWidget):
         self._icon = icon
         self._mark = QLabel()
         self.title, self.text = label(title, "title"), label(text, "secondary", wrap=True)
-        self.text.setMaximumWidth(wrap_px)
-        self.text.setMinimumWidth(min(wrap_px, 7 * len(text)))
+        self._fit_text()
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.SPACE_1)
         layout.addStretch(1)
@@ -117,7 +116,16 @@ class EmptyState(QWidget):
         """Say something else."""
         self.title.setText(title)
         self.text.setText(text)
-        self.text.setMinimumWidth(min(self._wrap_px, 7 * len(text)))
+        self._fit_text()
+
+    def _fit_text(self) -> None:
+        """Wide as the text, at most ``wrap_px``, and as high as it then is.
+
+        A centred label that wraps is otherwise given the height of a guess and loses its last line.
+        """
+        width = min(self._wrap_px, self.text.fontMetrics().horizontalAdvance(self.text.text()) + theme.SPACE_2)
+        self.text.setFixedWidth(width)
+        self.text.setMinimumHeight(self.text.heightForWidth(width))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icon in the new theme's colour."""
