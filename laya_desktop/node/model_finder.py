@@ -82,7 +82,11 @@ class ModelFinder:
                     budget.spend()
                     self._look(candidate, found)
         except _SpentError:
-            log.warning("The search for models was stopped after %g s; what was found so far is listed", MAX_SECONDS)
+            log.warning(
+                "The search for models was stopped after %g s or %d files; what was found so far is listed",
+                MAX_SECONDS,
+                MAX_ENTRIES,
+            )
         return tuple(sorted(found.values(), key=lambda m: (m.source, m.name.lower(), m.path)))
 
     def _look(self, candidate: _Candidate, found: dict[tuple[int, int], FoundModel]) -> None:

@@ -180,6 +180,7 @@ class TransformersEngine:
         run.slot.run = None
         run.slot.freed_at = self._steps
 
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
     def step(self) -> list[RequestEvent]:
         """One token for every slot whose prompt is in, then a piece of the waiting prompts."""
         self._steps += 1
