@@ -125,7 +125,7 @@ class EmptyState(QWidget):
         """
         width = min(self._wrap_px, self.text.fontMetrics().horizontalAdvance(self.text.text()) + theme.SPACE_2)
         self.text.setFixedWidth(width)
-        self.text.setMinimumHeight(self.text.heightForWidth(width))
+        self.text.setMinimumHeight(max(0, self.text.heightForWidth(width)))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draw the icon in the new theme's colour."""
