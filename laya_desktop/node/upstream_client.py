@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,7 +22,16 @@ from laya_desktop.node.balance import Readiness, TargetLoad
 from laya_desktop.node.tasks import spawn
 from laya_desktop.node.upstream_health import Circuit
 from laya_desktop.node.upstream_http import Connection, WireError
-from laya_desktop.node.upstream_wire import Headers, Origin, incoming, outgoing, request_head
+from laya_desktop.node.upstream_relay import Relay
+from laya_desktop.node.upstream_wire import (
+    Headers,
+    Origin,
+    incoming,
+    is_sendable,
+    outgoing,
+    relay_head,
+    request_head,
+)
 from laya_desktop.state.snapshot import UpstreamSnapshot
 
 if TYPE_CHECKING:
@@ -35,6 +44,10 @@ _TRIAL_PAUSE_S = 5.0
 _PROBE_TIMEOUT_S = 5.0
 _CLOSE_S = 1.0
 _KEYRING = "keyring:"
+_SWEEP_S = 0.25
+_TARGETS_KEPT = 256
+_LATE_BEGIN = "did not begin its answer in the time that the route gives it"
+_LATE_END = "did not finish its answer in the time that the route gives it"
 _SENDABLE = re.compile(r"[!-~]+")
 
 
@@ -110,6 +123,10 @@ class Upstream:
         self._circuit = Circuit(health.interval if health else _TRIAL_PAUSE_S, probed=health is not None)
         self._live: set[Connection] = set()
         self._idle: list[Connection] = []
+        self._relays: set[Relay] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._targets: dict[str, str] = {}
+        """Request targets by path of the API."""
         self._in_flight = 0
         self._retired = False
         self._watch: asyncio.Task[None] | None = None
@@ -147,6 +164,40 @@ class Upstream:
             self._key = None  # the keyring may hold another one by now
         return UpstreamResponse(self, connection, deadline_s)
 
+    def relay(
+        self, method: str, api_path: str, headers: Mapping[str, str], request_id: str, body: bytes, timeout_s: float
+    ) -> Relay | None:
+        """Send at once on a kept connection; None where that takes waiting or asking, which ``request`` does.
+
+        Args:
+            method: in capitals.
+            api_path: path of the API, with the query if there is one.
+            headers: the caller's as the server's parser read them, names in lower case.
+            request_id: what the node calls the request.
+            body: whole.
+            timeout_s: for the whole answer, in seconds.
+        """
+        key = self.config.api_key
+        if key is not None and key.startswith(_KEYRING):
+            key = self._key
+            if key is None:
+                return None
+        target = self._targets.get(api_path) or self._target(api_path)
+        if target is None or not self._idle or self._circuit.is_open:
+            return None
+        head = relay_head(method, target, self._origin.authority, headers, request_id, key, len(body))
+        connection = self._take_idle() if head is not None else None
+        if head is None or connection is None:
+            return None
+        connection.send(head, body, bodiless=method == "HEAD")
+        now_s = self._now_s
+        relay = Relay(self, connection, now_s + timeout_s, now_s)
+        self._in_flight += 1
+        self._relays.add(relay)
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_relays)
+        return relay
+
     def snapshot(self) -> UpstreamSnapshot:
         """Its health now."""
         return UpstreamSnapshot(self.config.name, self._circuit.healthy, self._circuit.error, self._in_flight)
@@ -183,6 +234,47 @@ class Upstream:
         if waited:
             await asyncio.wait(waited, timeout=_CLOSE_S)
 
+    # -- for the relays
+
+    def relay_answered(self, relay: Relay) -> None:
+        """The head of an answer is there."""
+        self._circuit.success()
+        if relay.status == 401:
+            self._key = None
+
+    def relay_broken(self, relay: Relay, error: WireError) -> LayaError:
+        """An answer broke off, or never came."""
+        if error.received:
+            self._circuit.failure(f"Upstream '{self.config.name}' {error.reason}.", self._now_s)
+        return errors.broken(self.config.name, error.reason)
+
+    def relay_over(self, relay: Relay, connection: Connection) -> None:
+        """A relay is done with its connection."""
+        self._relays.discard(relay)
+        self.give_back(connection)
+
+    def _sweep_relays(self) -> None:
+        self._sweep = None
+        now_s, silence_s = self._now_s, self._effects.silence_s
+        for relay in list(self._relays):
+            if relay.heard or relay.held:
+                relay.heard, relay.heard_s = False, now_s
+            if now_s > relay.deadline_s:
+                relay.fail(errors.slow(self.config.name, _LATE_END if relay.answered else _LATE_BEGIN))
+            elif relay.answered and now_s - relay.heard_s > silence_s:
+                relay.fail(errors.slow(self.config.name, _silent(silence_s)))
+        if self._relays and self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep_relays)
+
+    def _target(self, api_path: str) -> str | None:
+        target = self._origin.join(api_path)
+        if not is_sendable(target):
+            return None
+        if len(self._targets) >= _TARGETS_KEPT:
+            self._targets.clear()
+        self._targets[api_path] = target
+        return target
+
     # -- for the answer
 
     async def next_chunk(self, connection: Connection, deadline_s: float) -> bytes | None:
@@ -195,9 +287,8 @@ class Upstream:
             self._circuit.failure(f"Upstream '{self.config.name}' {error.reason}.", self._now_s)
             raise errors.broken(self.config.name, error.reason) from None
         except TimeoutError:
-            what = "did not finish its answer in the time that the route gives it"
-            if self._effects.silence_s < left_s:
-                what = f"was silent for {self._effects.silence_s:.3g} s in the middle of its answer"
+            silence_s = self._effects.silence_s
+            what = _silent(silence_s) if silence_s < left_s else _LATE_END
             raise errors.slow(self.config.name, what) from None
 
     def give_back(self, connection: Connection) -> None:
@@ -253,8 +344,7 @@ class Upstream:
         except BaseException as error:
             connection.abort()
             if isinstance(error, TimeoutError):
-                what = "did not begin its answer in the time that the route gives it"
-                raise errors.slow(self.config.name, what) from None
+                raise errors.slow(self.config.name, _LATE_BEGIN) from None
             raise
         return connection
 
@@ -330,3 +420,7 @@ class Upstream:
                 while await connection.read_chunk() is not None:
                     pass
         self._keep(connection)
+
+
+def _silent(silence_s: float) -> str:
+    return f"was silent for {silence_s:.3g} s in the middle of its answer"

@@ -43,11 +43,16 @@ class Connection(asyncio.Protocol):
         """Done when the socket is closed."""
         self.idle_since_s = 0.0
         """For the pool: when it was last given back."""
+        self.watcher: Callable[[], None] | None = None
+        """Called in place of waking who waits, whenever something has come."""
         self._busy = False
+        self._parser: Any = None
+        self._bodiless = self._keep_alive = self.complete = False
         self._reset(False)
 
     def _reset(self, bodiless: bool) -> None:
-        self._parser = httptools.HttpResponseParser(self)
+        if self._parser is None or self._bodiless or not (self.complete and self._keep_alive):
+            self._parser = httptools.HttpResponseParser(self)
         self._bodiless = bodiless
         self._waiter: asyncio.Future[None] | None = None
         self._chunks: deque[bytes] = deque()
@@ -55,11 +60,11 @@ class Connection(asyncio.Protocol):
         self._head_bytes = 0
         self._paused = False
         self._received = False
-        self._head_done = False
+        self.head_done = False
         self._framed = False
-        self._complete = False
+        self.complete = False
         self._keep_alive = False
-        self._error: WireError | None = None
+        self.error: WireError | None = None
         self.status = 0
         self.headers: list[tuple[str, str]] = []
 
@@ -82,9 +87,9 @@ class Connection(asyncio.Protocol):
         Raises:
             WireError: the answer cannot be had.
         """
-        while not self._head_done:
-            if self._error is not None:
-                raise self._error
+        while not self.head_done:
+            if self.error is not None:
+                raise self.error
             await self._wait()
 
     async def read_chunk(self) -> bytes | None:
@@ -94,21 +99,44 @@ class Connection(asyncio.Protocol):
             WireError: the answer broke off.
         """
         while not self._chunks:
-            if self._error is not None:
-                raise self._error
-            if self._complete:
+            if self.error is not None:
+                raise self.error
+            if self.complete:
                 return None
             await self._wait()
         chunk = self._chunks.popleft()
         self._buffered_bytes -= len(chunk)
-        if self._paused and self._buffered_bytes <= _LOW_BYTES:
+        if self._buffered_bytes <= _LOW_BYTES:
+            self.resume()
+        return chunk
+
+    def take(self, *, resume: bool) -> bytes:
+        """All parts of the body that have come and were not taken; ``resume``: go on reading if reading was paused."""
+        chunks = self._chunks
+        if not chunks:
+            return b""
+        data = chunks.popleft() if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self._buffered_bytes = 0
+        if resume:
+            self.resume()
+        return data
+
+    def pause(self) -> None:
+        """Stop reading from the socket."""
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Go on reading from the socket."""
+        if self._paused:
             self._paused = False
             self._transport.resume_reading()
-        return chunk
 
     def release(self) -> bool:
         """End the request; True when the connection can carry another one, else it is closed."""
-        if self._complete and self._keep_alive and not self._chunks and not self.is_closing:
+        if self.complete and self._keep_alive and not self._chunks and not self.is_closing:
             self._busy = False
             return True
         self.abort()
@@ -132,12 +160,14 @@ class Connection(asyncio.Protocol):
             self._waiter = None
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        if self.watcher is not None:
+            self.watcher()
+        elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _fail(self, reason: str) -> None:
-        if self._error is None and not self._complete:
-            self._error = WireError(reason, received=self._received)
+        if self.error is None and not self.complete:
+            self.error = WireError(reason, received=self._received)
         self._keep_alive = False
         self._wake()
 
@@ -149,11 +179,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
-        if not self._busy or self._complete:
+        if not self._busy or self.complete:
             self.abort()  # nobody asked for this
             return
         self._received = True
-        if not self._head_done:
+        if not self.head_done:
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -161,12 +191,11 @@ class Connection(asyncio.Protocol):
             self._fail("sent something that is not an HTTP answer")
             self.abort()
             return
-        if not self._head_done and self._head_bytes > _MAX_HEAD_BYTES:
+        if not self.head_done and self._head_bytes > _MAX_HEAD_BYTES:
             self._fail("sent more than 64 KiB of headers")
             self.abort()
-        elif self._buffered_bytes > _HIGH_BYTES and not self._paused and not self._complete:
-            self._paused = True
-            self._transport.pause_reading()
+        elif self._buffered_bytes > _HIGH_BYTES and not self.complete:
+            self.pause()
         self._wake()
 
     def eof_received(self) -> bool:
@@ -176,8 +205,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the loop. An answer without a length ends here, where the other side closed in order."""
         if self._busy:
-            if error is None and self._head_done and not self._framed:
-                self._complete = True
+            if error is None and self.head_done and not self._framed:
+                self.complete = True
                 self._wake()
             self._fail("broke off in the middle of its answer" if self._received else "closed the connection")
         if not self.closed.done():
@@ -188,37 +217,37 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser, also for trailers, which end here."""
-        if not self._head_done:
+        if not self.head_done:
             self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
             self._framed = self._framed or name.lower() in (b"content-length", b"transfer-encoding")
 
     def on_headers_complete(self) -> None:
         """Called by the parser; 100 Continue and its like are not the answer."""
         status = self._parser.get_status_code()
-        if self._complete:
+        if self.complete:
             return
         if status < 200:
             self.headers.clear()
             self._framed = False
             return
         self.status = status
-        self._head_done = True
-        self._complete = self._bodiless
+        self.head_done = True
+        self.complete = self._bodiless
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""
-        if not self._complete:
+        if not self.complete:
             self._chunks.append(body)
             self._buffered_bytes += len(body)
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
-        if self._head_done and not self._complete:
-            self._complete = True
+        if self.head_done and not self.complete:
+            self.complete = True
             self._keep_alive = self._parser.should_keep_alive()
 
     def on_message_begin(self) -> None:
         """Called by the parser; what follows a whole answer was not asked for and is not read."""
-        if self._complete:
+        if self.complete:
             self._keep_alive = False
             self.abort()

@@ -78,14 +78,17 @@ class Exchange:
         route: name of the user's route that took it, or None.
         served_by: name of the model or upstream that has the request, or None.
         extra_headers: what the route puts on its answers; they win over the answer's own.
+        cache: ``hit``, ``miss`` or ``bypass`` of the model's response cache, or None.
         status: of the answer, None until it begins.
         cors: header lines that let a listed web page read the answer.
     """
 
     __slots__ = (
         "_chunked",
+        "_corked",
         "_request_id",
         "body",
+        "cache",
         "conn",
         "content_length",
         "cors",
@@ -137,9 +140,11 @@ class Exchange:
         self.extra_headers: Mapping[str, str] = _NO_HEADERS
         self.routing_us: float | None = None
         self.queue_ms: float | None = None
+        self.cache: str | None = None
         self.status: int | None = None
         self._request_id: str | None = None
         self._chunked = False
+        self._corked: list[bytes] | None = None
 
     @property
     def host(self) -> str:
@@ -210,14 +215,30 @@ class Exchange:
         if length is None and self.http10:
             self.keep_alive = False
         framing = f"Content-Length: {length}\r\n" if length is not None else ""
-        self.conn.write(
+        self._write(
             self._head(status, content_type, headers, "Transfer-Encoding: chunked\r\n" if self._chunked else framing)
         )
 
     def send(self, data: bytes) -> None:
         """A part of the body. Follow with ``drain`` where a slow reader must slow the writer down."""
         if data and not self.gone and self.method != "HEAD":
-            self.conn.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            self._write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def cork(self) -> None:
+        """Keep back what is sent until ``uncork`` or the end, so that it leaves in one write."""
+        self._corked = []
+
+    def uncork(self) -> None:
+        """Let go of what was kept back."""
+        parts, self._corked = self._corked, None
+        if parts:
+            self.conn.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _write(self, data: bytes) -> None:
+        if self._corked is None:
+            self.conn.write(data)
+        else:
+            self._corked.append(data)
 
     async def drain(self) -> None:
         """Wait while the client reads more slowly than we write.
@@ -235,7 +256,7 @@ class Exchange:
         if close:
             self.keep_alive = False
         if self._chunked and not self.gone and not self.ended and self.method != "HEAD":
-            self.conn.write(b"0\r\n\r\n")
+            self._write(b"0\r\n\r\n")
         self._finish()
 
     def cut(self) -> None:
@@ -267,6 +288,8 @@ class Exchange:
 
     def _finish(self) -> None:
         if not self.ended:
+            if self._corked is not None:
+                self.uncork()
             self.ended = True
             self.on_gone = None
             self.conn.exchange_ended(self)
@@ -296,6 +319,8 @@ class Exchange:
             parts.append(f"X-Laya-Target: {header_text(self.served_by)}\r\n")
         if self.queue_ms is not None:
             parts.append(f"X-Laya-Queue-Ms: {self.queue_ms:.3f}\r\n")
+        if self.cache is not None:
+            parts.append(f"X-Laya-Cache: {self.cache}\r\n")
         if self.extra_headers:
             own = {name.lower() for name in self.extra_headers}
             headers = [h for h in headers if h[0].lower() not in own] + list(self.extra_headers.items())

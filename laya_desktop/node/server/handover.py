@@ -148,7 +148,7 @@ class Handover:
         upstream = self._gateway.upstreams.get(name)
         self._record.phase = Phase.PROXY
         forward = Forward(self._exchange, self._record, upstream, self._job.api_path, self.retry)
-        spawn(forward.run(self._timeout_s, self._routed), f"forward {self._record.request_id}")
+        forward.start(self._timeout_s, self._routed)
 
     def _routed(self) -> None:
         """Routing latency ends when the first target has the request."""
