@@ -129,6 +129,10 @@ class NodeBridge(QObject):
         """Unload a model once its answers are done."""
         self._send(self._service.unload_model(name))
 
+    def clear_cache(self, name: str) -> None:
+        """Forget a model's kept answers."""
+        self._send(self._service.clear_cache(name))
+
     def cancel_request(self, request_id: str) -> None:
         """Cancel a live request."""
         self._send(self._service.cancel_request(request_id))

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
-from laya_desktop.node.engines.base import DryRun, DryRunDone, EngineParams
+from laya_desktop.node.engines.base import DryRun, DryRunDone, EngineLoadError, EngineParams
+from laya_desktop.node.engines.fake import parse_path
 from laya_desktop.node.engines.oneshot import ask
 from laya_desktop.state.enums import Verdict
 from laya_desktop.state.snapshot import MemoryEstimate
@@ -32,7 +35,7 @@ async def estimate(model: ModelConfig, path: Path, device: str, free_bytes: int 
         free_bytes: free on that device after the guard's reserve; None: unknown.
     """
     if model.engine == "fake":
-        return MemoryEstimate(Verdict.FITS, "The fake engine loads no model.", "fake", free_bytes=free_bytes)
+        return _of_fake(str(path), free_bytes)
     params = EngineParams(
         name=model.name,
         path=str(path),
@@ -47,7 +50,38 @@ async def estimate(model: ModelConfig, path: Path, device: str, free_bytes: int 
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)
     assert isinstance(answer, DryRunDone)
-    return judge(answer, model.batch_size, model.max_seq_len, free_bytes)
+    return judge(for_replicas(answer, model.replicas), model.batch_size, model.max_seq_len, free_bytes)
+
+
+def for_replicas(run: DryRunDone, replicas: int) -> DryRunDone:
+    """The figures of several processes: in RAM they share the mapped weights, on a GPU each holds its own."""
+    if replicas == 1:
+        return run
+    weights = replicas if run.gpu_bytes is not None else 1
+    return msgspec.structs.replace(
+        run,
+        weights_bytes=_times(run.weights_bytes, weights),
+        kv_cache_bytes=_times(run.kv_cache_bytes, replicas),
+        compute_bytes=_times(run.compute_bytes, replicas),
+        gpu_bytes=_times(run.gpu_bytes, replicas),
+    )
+
+
+def _times(value: int | None, factor: int) -> int | None:
+    return None if value is None else value * factor
+
+
+def _of_fake(path: str, free_bytes: int | None) -> MemoryEstimate:
+    try:
+        claimed = parse_path(path).memory_mib * 2**20
+    except EngineLoadError as error:
+        return MemoryEstimate(Verdict.UNKNOWN, error.message, "fake", free_bytes=free_bytes)
+    if not claimed:
+        return MemoryEstimate(Verdict.FITS, "The fake engine loads no model.", "fake", free_bytes=free_bytes)
+    fits = free_bytes is None or claimed <= free_bytes
+    verdict = Verdict.FITS if fits else Verdict.WILL_NOT_FIT
+    reason = f"The fake engine claims {size(claimed)}."
+    return MemoryEstimate(verdict, reason, "fake", weights_bytes=claimed, total_bytes=claimed, free_bytes=free_bytes)
 
 
 def judge(run: DryRunDone, slots: int, max_seq_len: int, free_bytes: int | None) -> MemoryEstimate:

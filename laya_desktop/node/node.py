@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,8 +27,9 @@ from laya_desktop.node.model_tools import free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
-from laya_desktop.node.records import RequestLog, RequestRecord
+from laya_desktop.node.records import RequestLog, RequestRecord, new_request_id
 from laya_desktop.node.routing import RoutingTable
+from laya_desktop.node.swap import RoomMaker
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import NodeState
 from laya_desktop.state.events import ConfigApplied, ConfigSaved, Event, NodeStateChanged, Notice
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.balance import TargetLoad
     from laya_desktop.node.engines.base import EngineParams, Generate
     from laya_desktop.node.generation import GenerationStream
+    from laya_desktop.node.runtime import ModelRuntime
     from laya_desktop.node.telemetry import TelemetrySample
     from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, RouteExplanation
 
@@ -82,7 +83,21 @@ class Node:
         self._sample: TelemetrySample | None = None
         self._requests = RequestLog()
         self._listener: ListenerApi | None = None
-        self._pool = ModelPool(parts.make_handle, self._params, self.emit, self.request_publish)
+        self._pool = ModelPool(
+            parts.make_handle,
+            self._params,
+            self.emit,
+            self.request_publish,
+            make_room=self._make_room,
+            off_loop=self._off_loop,
+        )
+        self._room = RoomMaker(
+            runtimes=lambda: self._pool.runtimes,
+            waiting=self._pool.waiting,
+            estimate=self.estimate_model,
+            free=self._free_now,
+            enabled=lambda: self._guard.mode == "shed",
+        )
         self._subscribers: set[asyncio.Queue[Event]] = set()
         self._lock = asyncio.Lock()
         self._watch = ConfigWatch(self._keeper, self._lock, lambda: self.config, self._apply, self.emit)
@@ -149,7 +164,7 @@ class Node:
     def open_record(self, method: str, path: str, route: str | None, target: str | None) -> RequestRecord:
         """A new live request."""
         config = self.table.route(route) if route else None
-        record = RequestRecord(uuid.uuid4().hex, method, path, route, target)
+        record = RequestRecord(new_request_id(), method, path, route, target)
         if config is not None:
             record.priority = config.priority
         self._requests.add(record)
@@ -176,6 +191,10 @@ class Node:
     async def unload_model(self, name: str) -> None:
         """Unload a model once its running answers are done."""
         await self._pool.unload(name)
+
+    async def clear_cache(self, name: str) -> None:
+        """Forget a model's kept answers. Raises LayaError."""
+        self._pool.clear_cache(name)
 
     def cancel_request(self, request_id: str) -> bool:
         """Cancel a live request; False when it is already over."""
@@ -402,6 +421,7 @@ class Node:
         self._status = NodeStatus(NodeState.RUNNING, host, actual, f"http://{shown}:{actual}", None, time.time())
         log.info("Listening on %s", self._status.url)
         self.emit(NodeStateChanged(NodeState.RUNNING, self._status.url))
+        spawn(listener.warm_up(self.table), "rehearsal")
         self.request_publish()
         return listener
 
@@ -428,6 +448,15 @@ class Node:
 
     def _params(self, model: ModelConfig, device: str | None) -> EngineParams:
         return engine_params(model, device, self._keeper.folder)
+
+    async def _make_room(self, runtime: ModelRuntime, device: str) -> None:
+        await self._room.make_room(runtime, device)
+
+    async def _free_now(self, gpu: bool) -> int | None:
+        """Free on the first GPU or in RAM after the guard's reserve, measured now."""
+        sample = await self._parts.telemetry.read(self._pool.worker_pids())
+        reserve = self._guard.reserve_vram if gpu else self._guard.reserve_ram
+        return free_bytes(sample.machine, "gpu" if gpu else "cpu", reserve_bytes=reserve)
 
     async def _probe(self) -> None:
         self._capability = await self._parts.tools.probe()

@@ -10,7 +10,7 @@ from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.node.engines.base import EngineParams
 
-LOAD_KEYS = ("path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker")
+LOAD_KEYS = ("path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker", "replicas")
 """Settings that act when a model is loaded; the others act at once."""
 
 
@@ -37,7 +37,7 @@ def engine_params(model: ModelConfig, device: str | None, config_dir: Path | Non
         LayaError: the path names a package that is not installed.
     """
     threads = (
-        auto_threads(psutil.cpu_count(logical=False), psutil.cpu_count())
+        max(1, auto_threads(psutil.cpu_count(logical=False), psutil.cpu_count()) // model.replicas)
         if model.num_worker == "auto"
         else model.num_worker
     )

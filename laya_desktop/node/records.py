@@ -6,6 +6,7 @@ The server fills in what HTTP knows, the node what queue and engine know; nobody
 from __future__ import annotations
 
 import time
+import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,13 @@ from laya_desktop.state.enums import Phase, Priority
 from laya_desktop.state.snapshot import RequestSnapshot
 
 RECENT_KEPT = 200
+
+
+def new_request_id() -> str:
+    """An id that no other request has."""
+    return uuid.uuid4().hex
+
+
 CacheMode = Literal["auto", "force", "refresh", "no_store"]
 
 
@@ -79,6 +87,7 @@ class RequestRecord:
         self.phase, self.queue_place, self.cancel = Phase.QUEUED, None, None
         self.dispatched_s = self.first_token_s = self.last_token_s = None
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = None
+        self.expected_wait_s = self.waiting_for = self.cache = None
 
     def finish(self, phase: Phase, *, status: int | None = None, error: str | None = None) -> None:
         """Close the record; the first call wins."""

@@ -43,6 +43,10 @@ class NodeServiceApi(Protocol):
         """Unload once its running answers are done; waiting requests get 503."""
         ...
 
+    def clear_cache(self, name: str) -> Future[None]:
+        """Forget a model's kept answers."""
+        ...
+
     def cancel_request(self, request_id: str) -> Future[bool]:
         """Cancel a live request; False when it is already over."""
         ...

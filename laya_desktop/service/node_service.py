@@ -93,6 +93,10 @@ class NodeService:
         """Unload a model."""
         return self._send(lambda node: node.unload_model(name))
 
+    def clear_cache(self, name: str) -> Future[None]:
+        """Forget a model's kept answers."""
+        return self._send(lambda node: node.clear_cache(name))
+
     def cancel_request(self, request_id: str) -> Future[bool]:
         """Cancel a live request."""
         return self._send(lambda node: _now(node.cancel_request, request_id))

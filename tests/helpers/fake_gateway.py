@@ -164,6 +164,9 @@ class FakeGateway:
     async def unload_model(self, name: str) -> None:
         self._command("unload", name)
 
+    async def clear_cache(self, name: str) -> None:
+        self._command("clear_cache", name)
+
     async def find_models(self) -> tuple[FoundModel, ...]:
         self._command("find_models")
         return (FoundModel("/models/a.gguf", "a", "LM Studio", 1000),)

@@ -175,6 +175,9 @@ class FakeService:
     def unload_model(self, name: str) -> Future[None]:
         return self._call("unload_model", name)
 
+    def clear_cache(self, name: str) -> Future[None]:
+        return self._call("clear_cache", name)
+
     def cancel_request(self, request_id: str) -> Future[bool]:
         return self._call("cancel_request", request_id)
 

@@ -1,7 +1,7 @@
 """A working engine without a model, for tests and demonstrations. Runs in the worker like the real one.
 
 It calls its device "fake" and passes the same contract suite. Its path says how it behaves, e.g.
-``fake:tokens=20,itl_ms=10,load_ms=200``; see ``FakeSettings``. It never claims memory or layers.
+``fake:tokens=20,itl_ms=10,load_ms=200``; see ``FakeSettings``. It claims memory only when told to, never layers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class FakeSettings:
     prefill_ms: float = 0.0
     """Extra milliseconds of a step that prefills."""
     load_ms: float = 0.0
+    memory_mib: int = 0
+    """Memory it says it holds, in MiB, so that two of them may not fit beside each other; 0: it does not say."""
     fail_load: int = 0
     """1: the load fails."""
     crash_load: int = 0
@@ -118,6 +120,7 @@ class FakeEngine:
             max_seq_len=params.max_seq_len,
             device_note="The fake engine computes nothing; its answers are fixed words.",
             load_s=time.monotonic() - began_s,
+            weights_bytes=self._settings.memory_mib * 2**20 or None,
         )
 
     @property

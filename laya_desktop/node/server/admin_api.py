@@ -84,6 +84,7 @@ class AdminApi:
         self._named: dict[tuple[str, str], Handler] = {
             ("models", "load"): self._load,
             ("models", "unload"): self._unload,
+            ("models", "cache/clear"): self._clear_cache,
             ("requests", "cancel"): self._cancel,
             ("keys", "revoke"): self._revoke_key,
         }
@@ -96,6 +97,8 @@ class AdminApi:
         if methods is None:
             kind, _, tail = rest.partition("/")
             name, _, verb = tail.rpartition("/")
+            if tail.endswith("/cache/clear"):
+                name, verb = tail.removesuffix("/cache/clear"), "cache/clear"
             handler = self._named.get((kind, verb))
             if handler is None or not name:
                 raise self._unknown(path)
@@ -174,6 +177,11 @@ class AdminApi:
         self._require_model(name)
         await self._gateway.unload_model(name)
         exchange.respond_json({"model": name, "loaded": False})
+
+    async def _clear_cache(self, exchange: Exchange, name: str) -> None:
+        self._require_model(name)
+        await self._gateway.clear_cache(name)
+        exchange.respond_json({"model": name, "cleared": True})
 
     async def _cancel(self, exchange: Exchange, request_id: str) -> None:
         exchange.respond_json({"request_id": request_id, "cancelled": self._gateway.cancel_request(request_id)})

@@ -112,6 +112,7 @@ class Answer:
 
     def _note_queue(self) -> None:
         """The time in the queue is known once the request holds a slot."""
+        self._exchange.cache = self._record.cache
         queue_s = self._record.queue_s
         self._exchange.queue_ms = 1000 * (time.monotonic() - self._handed_s if queue_s is None else queue_s)
 

@@ -88,6 +88,10 @@ class Gateway(Protocol):
         """Models that are on this machine already."""
         ...
 
+    async def clear_cache(self, name: str) -> None:
+        """Forget a model's kept answers. Raises LayaError."""
+        ...
+
     def cancel_request(self, request_id: str) -> bool:
         """Cancel a live request; False when it is already over."""
         ...

@@ -22,6 +22,7 @@ from laya_desktop.errors import LayaError, near
 from laya_desktop.node.balance import Balancer
 from laya_desktop.node.routing import UNREAD, NeedModel
 from laya_desktop.node.server import wire
+from laya_desktop.node.server.caching import cache_mode, caller_of
 from laya_desktop.node.server.faults import MethodNotAllowedError, invalid
 from laya_desktop.node.server.handover import Handover, Job
 from laya_desktop.state.enums import Phase
@@ -196,6 +197,7 @@ class OpenAiApi:
         route, operation = ask.route, ask.operation
         order = self._order(route, names)
         record = self._gateway.open_record(exchange.method, ask.path, route.name if route else None, order[0])
+        record.cache_mode, record.caller = cache_mode(exchange.headers), caller_of(exchange.headers)
         exchange.request_id = record.request_id
         try:
             if operation is Operation.BARE and exchange.method == "POST":

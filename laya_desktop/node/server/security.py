@@ -25,7 +25,7 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+(?:%25[A-Za-z0-9]+)?\]|[A-Za-z0-9.
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 _WILDCARDS = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 _TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1024}")
-_EXPOSED = "X-Request-Id, X-Laya-Route, X-Laya-Routing-Us, X-Laya-Queue-Ms, Retry-After, retry-after-ms"
+_EXPOSED = "X-Request-Id, X-Laya-Route, X-Laya-Routing-Us, X-Laya-Queue-Ms, X-Laya-Cache, Retry-After, retry-after-ms"
 PREFLIGHT_KEPT_S = 600
 _KNOWN_HOSTS_KEPT = 256
 
