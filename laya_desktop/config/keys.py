@@ -26,7 +26,7 @@ MASK = "masked:"
 
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 _MASKED = re.compile(r"masked:[0-9a-f]{32}")
-_LABEL_DIGITS = 8
+_LABEL_DIGITS = 6
 _SALT = secrets.token_bytes(32)
 
 

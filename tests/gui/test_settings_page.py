@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
 
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
@@ -46,7 +45,6 @@ def test_shows_what_is_in_force(page):
     [
         ("server", "port", "8080", 8080),
         ("server", "max_body", "64 MiB", 64 * 1024**2),
-        ("server", "host", "0.0.0.0", "0.0.0.0"),
         ("guard", "mem_fraction", "85", 0.85),
         ("guard", "mem_fraction", "70 %", 0.7),
         ("guard", "reserve_vram", "512MiB", 512 * 1024**2),
@@ -115,22 +113,6 @@ def test_changes_from_elsewhere_are_shown(page, service, bridge):
     service.publish(config=sample_config(server={"port": 6000}))
     bridge.poll()
     assert page.server.value("port") == "6000"
-
-
-def test_listening_on_the_network_says_what_it_means(page):
-    page.server.fields["host"].editor.set_value("0.0.0.0")
-    page.server.fields["host"].editor.edited.emit()
-    assert "API key" in page.server.fields["host"].row.hint
-
-
-def test_new_key_is_added_and_copied(qtbot, page, service, bridge):
-    qtbot.mouseClick(page.new_key, Qt.MouseButton.LeftButton)
-    page.server.apply()
-    bridge.poll()
-    keys = applied(service).server.api_keys
-    assert len(keys) == 1
-    assert keys[0] == QGuiApplication.clipboard().text()
-    assert len(keys[0]) > 30
 
 
 def test_log_folder_can_be_chosen(page, service, bridge, dialogs, tmp_path):

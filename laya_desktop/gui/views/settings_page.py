@@ -1,17 +1,16 @@
-"""Server, guard, logs, appearance, and where things are kept. Qt main thread; every change acts at once.
+"""Server, keys, guard, logs, appearance, and where things are kept. Qt main thread; every change acts at once.
 
 The first three are part of the configuration and saved with it; appearance is the window's own and kept at once.
 """
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSettings
-from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QApplication, QButtonGroup, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
 from laya_desktop import __version__, paths
 from laya_desktop.config.units import format_size
@@ -19,6 +18,7 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.messages import Dialogs
 from laya_desktop.gui.views.inputs import Choice, TextInput
+from laya_desktop.gui.views.keys_card import KeysCard
 from laya_desktop.gui.views.settings_form import Field, SectionForm, read_percent, write_percent
 from laya_desktop.gui.views.widgets import (
     LABEL_WIDTH,
@@ -34,9 +34,6 @@ from laya_desktop.gui.views.widgets import (
 )
 from laya_desktop.state.snapshot import NodeSnapshot
 
-LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104  # offered, never a default
-_LOCAL_HINT = "Programs on this machine only."
-_NETWORK_HINT = "⚠ Everybody on your network can reach the node. It starts only with an API key below."
 _COLUMN_PX = 560
 
 
@@ -56,7 +53,8 @@ class SettingsPage(QWidget):
         self.guard = self._guard_form()
         self.log = self._log_form()
         self.forms = (self.server, self.guard, self.log)
-        left = column(self.server, self.guard, None, spacing=theme.SPACE_3)
+        self.keys = KeysCard(bridge)
+        left = column(self.server, self.keys, self.guard, None, spacing=theme.SPACE_3)
         right = column(self._appearance_card(), self.log, self._places_card(), None, spacing=theme.SPACE_3)
         content = QWidget()
         columns = QHBoxLayout(content)
@@ -73,31 +71,12 @@ class SettingsPage(QWidget):
         whole.addWidget(scrolled(content))
 
     def _server_form(self) -> SectionForm:
-        host = Choice(((LOOPBACK, f"This machine only ({LOOPBACK})"), (EVERYWHERE, f"The network ({EVERYWHERE})")))
-        self._host_row = FieldRow("Listen on", host, key="host", hint=_LOCAL_HINT)
-        port, self.keys = TextInput("5292"), TextInput("none", mono=True)
-        self.keys.setEchoMode(QLineEdit.EchoMode.PasswordEchoOnEdit)
-        self.new_key = button("New key", icon="plus", on_click=self._add_key)
-        self.new_key.setToolTip("Makes a key, adds it, and puts it on the clipboard")
-        keys = QWidget()
-        keys_layout = row(self.keys, self.new_key, CopyButton(self.keys.value, tooltip="Copy the keys"), spacing=6)
-        keys_layout.setStretch(0, 1)
-        keys.setLayout(keys_layout)
-        keys.setFocusProxy(self.keys)
+        port = TextInput("5292")
         body = TextInput("32MiB")
         fields = (
-            Field("host", self._host_row, host),
             Field("port", FieldRow("Port", port, hint="The node moves to a new address at once."), port),
-            Field(
-                "api_keys",
-                FieldRow("API keys", keys, key="api_keys", hint="Separated by commas; callers send one of them."),
-                self.keys,
-                write=", ".join,
-                read=lambda text: tuple(key.strip() for key in text.split(",") if key.strip()),
-            ),
             Field("max_body", FieldRow("Largest request", body, key="max_body"), body, write=format_size),
         )
-        host.edited.connect(lambda: self._hint_host(host.value()))
         return SectionForm("server", "Server", fields, self._bridge)
 
     def _guard_form(self) -> SectionForm:
@@ -183,22 +162,11 @@ class SettingsPage(QWidget):
             return
         for form in self.forms:
             form.show_config(snapshot.config)
-        if not self.server.dirty:
-            self._hint_host(snapshot.config.server.host)
+        self.keys.set_snapshot(snapshot)
         self._places["config"].set_text(snapshot.config_status.path or "not saved yet")
         self._places["logs"].set_text(str(snapshot.config.log.dir or paths.log_dir()))
         self._places["models"].set_text(str(paths.data_dir()))
         self._places["window"].set_text(str(paths.state_dir()))
-
-    def _hint_host(self, host: str) -> None:
-        loopback = host.startswith("127.") or host in ("localhost", "::1")
-        self._host_row.set_hint(_LOCAL_HINT if loopback else _NETWORK_HINT)
-
-    def _add_key(self) -> None:
-        key = f"laya-{secrets.token_urlsafe(24)}"
-        QGuiApplication.clipboard().setText(key)
-        self.keys.set_value(", ".join(filter(None, (self.keys.value().strip(" ,"), key))))
-        self.keys.edited.emit()
 
     def _choose_log_folder(self, editor: TextInput) -> None:
         folder = self._dialogs.choose_folder(self, "Folder for logs", editor.value() or str(paths.log_dir()))
