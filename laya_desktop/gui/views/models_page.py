@@ -17,6 +17,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.qtmodels import model_fields
+from laya_desktop.gui.qtmodels.found_models import fields_for
 from laya_desktop.gui.qtmodels.model_cards import card_values, parameters_text
 from laya_desktop.gui.qtmodels.model_curl import curl_text
 from laya_desktop.gui.qtmodels.model_estimate import NO_FILE, UNKNOWN, EstimateWords, estimate_words, file_words
@@ -27,10 +28,11 @@ from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
 from laya_desktop.gui.views.inputs import TextInput
 from laya_desktop.gui.views.model_card import ModelCard
 from laya_desktop.gui.views.model_files import ModelFiles
+from laya_desktop.gui.views.model_finder_panel import ModelFinderPanel
 from laya_desktop.gui.views.model_form import ModelForm
 from laya_desktop.gui.views.part_panel import FormState, PartPanel
 from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
-from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, NodeSnapshot
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot
 
 Ask = Callable[[QWidget, str, str], bool]
 """(parent, question, what the button says) → is it meant?"""
@@ -64,6 +66,8 @@ class ModelsPage(QWidget):
         self.cards: dict[str, ModelCard] = {}
         self.files = ModelFiles(bridge, self)
         self.editor: PartEditor[ModelFields] = PartEditor(MODEL_KIND, lambda: bridge.config, bridge.apply_config, self)
+        self.finder = ModelFinderPanel(bridge)
+        self._finding = False
         self.form = ModelForm()
         self.panel = PartPanel(
             "model", EmptyState("No model selected", "Select a model to edit it, or add one.", icon="models")
@@ -79,11 +83,13 @@ class ModelsPage(QWidget):
 
     def _build(self) -> None:
         self.add_button = button("Model", "primary", "plus", self.start_draft)
+        self.find_button = button("Find models…", icon="search", on_click=self.find_models)
         self.delete_button = button("Delete", icon="trash", on_click=self.delete)
         self.filter = TextInput("Filter models")
         self.filter.setAccessibleName("Filter models")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(180)
+        self.filter.setMinimumWidth(80)
+        self.filter.setMaximumWidth(180)
         self.empty = EmptyState(
             "No models yet",
             "Add a GGUF file: it is read, its memory is estimated, and it can be loaded with one click.",
@@ -100,8 +106,9 @@ class ModelsPage(QWidget):
         self._stack = QStackedLayout()
         self._stack.addWidget(self.area)
         self._stack.addWidget(self.empty)
+        self._stack.addWidget(self.finder)
         left = column(spacing=theme.SPACE_3)
-        left.addLayout(row(self.add_button, self.delete_button, None, self.filter))
+        left.addLayout(row(self.add_button, self.find_button, self.delete_button, None, self.filter))
         left.addLayout(self._stack, 1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.SPACE_4, theme.SPACE_4, theme.SPACE_4, theme.SPACE_4)
@@ -115,6 +122,8 @@ class ModelsPage(QWidget):
         self.form.edited.connect(self._on_edited)
         self.form.finished.connect(self.editor.finish)
         self.form.path.browse_clicked.connect(self._on_browse)
+        self.finder.add_clicked.connect(self._on_found)
+        self.finder.close_clicked.connect(self._on_finder_closed)
         self.panel.add_clicked.connect(self.editor.add_draft)
         self.panel.discard_clicked.connect(self._on_discard)
         self.editor.shown.connect(self._on_shown)
@@ -141,6 +150,13 @@ class ModelsPage(QWidget):
         """A new model, in the form only until it is added."""
         self.editor.start_draft(model_fields.new_model(self._bridge.config or NodeConfig()))
         self.form.path.setFocus()
+
+    def find_models(self) -> None:
+        """Show which models are on the machine already."""
+        self._finding = True
+        self.finder.search()
+        self._show(self._bridge.snapshot)
+        self.finder.table.setFocus()
 
     def select(self, name: str) -> None:
         """Show a model's form."""
@@ -177,7 +193,8 @@ class ModelsPage(QWidget):
             card = self.cards[model.name]
             card.set_values(card_values(model, snapshot, config, self.files.get_for(str(model.path), model.engine)))
             card.setVisible(card.values is None or card.values.mentions(words))
-        self._stack.setCurrentIndex(0 if config.models else 1)
+        self._stack.setCurrentIndex(2 if self._finding else 0 if config.models else 1)
+        self.finder.set_config(config, words)
         if self.editor.fields is None and config.models:
             self.editor.show(config.models[0].name)
         self._show_selection()
@@ -233,6 +250,15 @@ class ModelsPage(QWidget):
         self._on_edited(fields, hold=False)
         self.editor.finish()
         self._show_file()
+
+    def _on_found(self, found: FoundModel) -> None:
+        """Add it at once; where it cannot be added, its form says why."""
+        self.editor.start_draft(fields_for(found, self._bridge.config or NodeConfig()), fresh=True)
+        self.editor.add_draft()
+
+    def _on_finder_closed(self) -> None:
+        self._finding = False
+        self._show(self._bridge.snapshot)
 
     def _on_discard(self) -> None:
         self.editor.discard()
