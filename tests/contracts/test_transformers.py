@@ -12,7 +12,7 @@ import pytest
 from laya_desktop.node.engines import worker_main
 from laya_desktop.node.engines.base import EngineLoadError, EngineParams, Finished, Refused, Sampling, Started
 from laya_desktop.node.engines.worker_main import create_engine
-from tests.helpers.engine_harness import DirectHarness, Talk
+from tests.helpers.engine_harness import DirectHarness, Talk, demo_model
 from tests.helpers.tiny_transformer import tiny_model
 
 GREEDY = Sampling(temperature=0)
@@ -273,3 +273,14 @@ def test_started_comes_before_any_computing(talk: Talk) -> None:
     request_id = talk.give(prompt=STORY, max_tokens=1)
     assert [type(e) for e in talk.of(request_id)] == [Started]
     talk.harness.cancel(request_id)
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_a_gguf_is_unpacked_and_says_what_llama_says() -> None:
+    pytest.importorskip("torch")
+    harness = DirectHarness(create_engine("transformers"), params(demo_model(), threads=2))
+    assert (harness.loaded.total_layers, harness.loaded.has_chat_template) == (30, True)
+    messages = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
+    assert "Paris" in Talk(harness).say(messages=messages, max_tokens=8, sampling=GREEDY)[0]
+    harness.close()

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+os.environ |= {
+    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1",
+}  # fmt: skip
 
 import torch
 import transformers
@@ -29,6 +31,7 @@ GET_CUDA = (
 )
 _TALKERS = ("CausalLM", "LMHead", "ConditionalGeneration")
 """What the class names of models that generate text have in them."""
+_SAFE = {"trust_remote_code": False, "local_files_only": True}
 _WEIGHTS_FROM, _WEIGHTS_TO = 0.1, 0.9
 """Where reading the weights begins and ends in the progress of a load."""
 
@@ -139,12 +142,13 @@ def open_model(params: EngineParams, placement: Placement, progress: ProgressSin
     transformers_logging.set_verbosity_error()
     torch.set_num_threads(params.threads)
     with _errors_explained(path), _progress_of_weights(progress):
-        config = transformers.AutoConfig.from_pretrained(source, **_common(options))
+        file = {k: v for k, v in options.items() if k == "gguf_file"}
+        config = transformers.AutoConfig.from_pretrained(source, **_SAFE, **file)
         _refuse_unfit(path, config)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **_common(options))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **_SAFE, **file)
         progress(_WEIGHTS_FROM)
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
-            source, config=config, use_safetensors=True, output_loading_info=True, **_common(options), **options
+            source, config=config, use_safetensors=True, output_loading_info=True, **_SAFE, **options
         )
         if missing := sorted(report["missing_keys"]):
             raise EngineLoadError(
@@ -160,11 +164,6 @@ def open_model(params: EngineParams, placement: Placement, progress: ProgressSin
     if opened.cache_argument is None:
         raise _unsupported(path, f"{type(model).__name__} keeps no KV cache")
     return opened
-
-
-def _common(options: dict[str, Any]) -> dict[str, Any]:
-    only_gguf = {k: v for k, v in options.items() if k == "gguf_file"}
-    return {"trust_remote_code": False, "local_files_only": True, **only_gguf}
 
 
 def _source(path: Path, placement: Placement) -> tuple[str, dict[str, Any]]:
