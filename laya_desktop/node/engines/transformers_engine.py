@@ -30,6 +30,7 @@ from laya_desktop.node.engines.base import (
 )
 from laya_desktop.node.engines.lane import Lane, refusal
 from laya_desktop.node.engines.transformers_cache import JoinedCache, SlotCache
+from laya_desktop.node.engines.transformers_limits import refuse_unknown
 from laya_desktop.node.engines.transformers_model import OpenModel, open_model, place
 from laya_desktop.node.engines.transformers_prompt import Detokenizer, Prompts
 from laya_desktop.node.engines.transformers_sampler import Sampler
@@ -144,6 +145,8 @@ class TransformersEngine:
         assert self._open is not None
         if not self.free_slots:
             raise RuntimeError("No slot is free.")
+        if (unknown := refuse_unknown(request)) is not None:
+            return [unknown]
         tokens = self._prompts.tokens(request)
         if isinstance(tokens, Refused):
             return [tokens]
