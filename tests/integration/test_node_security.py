@@ -189,7 +189,11 @@ async def test_admin_shows_no_secret_and_takes_its_own_picture_back(home: Path) 
         got = await n.ask("PUT", "/admin/config", data, **auth)
         assert got.status == 400
         assert CALLER.encode() not in got.body
-        assert not [s for s in secrets if s in await n.log() or s in repr(n.service.snapshot)]
+        diff = await n.ask("GET", "/admin/diff", **auth)
+        assert b"max_connections" in diff.body
+        assert not [
+            s for s in secrets if s in await n.log() or s in repr(n.service.snapshot) or s.encode() in diff.body
+        ]
 
 
 @on_loop
@@ -308,6 +312,22 @@ async def test_preflights_are_answered_for_listed_pages_only_and_never_for_admin
 
 
 @on_loop
+async def test_an_upstream_opens_this_node_to_no_page(home: Path) -> None:
+    async def everybody(line: Line, _: Seen) -> None:
+        extra = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Credentials: true\r\nSet-Cookie: a=b\r\n"
+        await line.answer(extra=extra)
+
+    async with ScriptedServer(everybody) as a, node(home, server={"cors_origins": [PAGE]}, **upstreams(a)) as n:
+        got = await n.ask("POST", "/a/chat/completions", ASKED, Origin=PAGE)
+        assert (got.status, got.body) == (200, b"ok")
+        assert got.headers["access-control-allow-origin"] == PAGE
+        assert not {"access-control-allow-credentials", "set-cookie"} & got.headers.keys()
+        got = await n.ask("POST", "/a/chat/completions", ASKED)
+        assert "access-control-allow-origin" not in got.headers
+        assert a.seen[0].header("origin") is None
+
+
+@on_loop
 async def test_without_a_list_nothing_is_said_to_browsers(home: Path) -> None:
     async with node(home) as n:
         asked = await n.ask("OPTIONS", "/v1/models", Origin=PAGE, Access_Control_Request_Method="GET")
@@ -343,6 +363,23 @@ async def test_an_upstreams_key_goes_to_that_upstream_only(home: Path) -> None:
             None,
         ]
         assert UP_A not in await n.log()
+
+
+@on_loop
+async def test_a_fallback_target_gets_its_own_key_and_not_the_first_ones(home: Path) -> None:
+    async with AsyncExitStack() as stack:
+
+        async def cut(line: Line, _: Seen) -> None:
+            line.cut()
+
+        a = await stack.enter_async_context(ScriptedServer(cut))
+        b = await stack.enter_async_context(ScriptedServer())
+        parts = upstreams(a, b, a=UP_A, b=UP_B)
+        parts["routes"] = [{"name": "r", "match": {"prefix": "/r"}, "target": "a", "fallback": ["b"]}]
+        n = await stack.enter_async_context(node(home, **parts))
+        assert (await n.ask("POST", "/r/chat/completions", ASKED, Authorization=f"Bearer {CALLER}")).status == 200
+        assert {s.header("authorization") for s in a.seen} == {f"Bearer {UP_A}"}
+        assert [s.header("authorization") for s in b.seen] == [f"Bearer {UP_B}"]
 
 
 @on_loop
