@@ -336,10 +336,12 @@ class Node:
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""
         params = self._params(model, device)
-        if params.device == "auto" and not self._capability.gpu_available:
+        machine = self.snapshot.machine
+        has_gpu = bool(machine.gpus) if params.engine == "transformers" else self._capability.gpu_available
+        if params.device == "auto" and not has_gpu:
             params = msgspec.structs.replace(params, device="cpu")
         reserve = self._guard.reserve_vram if params.device.startswith("gpu") else self._guard.reserve_ram
-        free = free_bytes(self.snapshot.machine, params.device, reserve_bytes=reserve)
+        free = free_bytes(machine, params.device, reserve_bytes=reserve)
         return await self._parts.tools.estimate(model, Path(params.path), params.device, free)
 
     # -- events and snapshots

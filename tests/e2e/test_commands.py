@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.gguf_writer import write_gguf
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -107,3 +109,14 @@ def test_a_missing_file_is_one_clear_line(tmp_path: Path, args: tuple[str, ...])
     assert done.returncode == 1
     assert "missing.yaml" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_models_lists_what_other_programs_downloaded(tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    write_gguf(folder / "mine.gguf")
+    config = tmp_path / "laya.yaml"
+    config.write_text("version: 1\nmodel_folders: [more]\n")
+    listed = json.loads(laya("models", str(config), "--json", home=tmp_path).stdout)
+    assert [m["name"] for m in listed if m["source"] == "your folders"] == ["mine"]
+    assert str(folder / "mine.gguf") in laya("models", str(config), home=tmp_path).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from PySide6.QtCore import Qt
 from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.gui.qtmodels.found_models import FoundColumn, FoundTableModel, fields_for, rows_of
+from laya_desktop.gui.qtmodels.model_cards import card_values
 from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE
 from laya_desktop.gui.views.models_page import ModelsPage
-from laya_desktop.state.snapshot import FoundModel, ModelFileInfo
+from laya_desktop.state.snapshot import Capability, FoundModel, ModelFileInfo
 
 
 def found(name: str, path: str, **fields: object) -> FoundModel:
@@ -28,7 +30,7 @@ BROKEN = found("cut", "/lm/cut.gguf", info=None, problem="/lm/cut.gguf is cut of
 @pytest.fixture
 def page(qtbot, bridge, service):
     service.answers["find_models"] = (LLAMA, TINY, BROKEN)
-    page = ModelsPage(bridge)
+    page = ModelsPage(bridge, choose=lambda _parent, folder: "/more/models" if folder else "")
     qtbot.addWidget(page)
     page.resize(1000, 700)
     page.show()
@@ -136,6 +138,24 @@ def test_while_it_searches_and_when_nothing_is_there(page, bridge, service) -> N
     bridge.poll()
     assert shown(page) == []
     assert page.finder.again_button.isEnabled()
+
+
+def test_another_folder_is_searched_from_now_on(page, bridge, service) -> None:
+    find(page, bridge)
+    page.finder.folder_button.click()
+    bridge.poll()
+    assert service.called("apply_config")[0].args[0].model_folders == (Path("/more/models"),)
+    assert len(service.called("find_models")) == 2
+
+
+def test_a_gpu_for_pytorch_is_the_machines_not_llamas(service) -> None:
+    snapshot = service.snapshot
+    model = ModelConfig(name="t", path="/hub/tiny", engine="transformers")
+    without = replace(snapshot, capability=Capability(probed=True, reason="This llama.cpp build has no GPU backend."))
+    assert card_values(model, without, NodeConfig()).gpu_reason == ""
+    assert card_values(model.model_copy(update={"engine": "llama_cpp"}), without, NodeConfig()).gpu_reason
+    bare = replace(without, machine=replace(snapshot.machine, gpus=(), gpu_reason=None))
+    assert "No GPU" in card_values(model, bare, NodeConfig()).gpu_reason
 
 
 def test_what_is_configured_is_known_by_its_path() -> None:

@@ -16,7 +16,7 @@ from laya_desktop.state.snapshot import ModelSnapshot
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig, NodeConfig
-    from laya_desktop.state.snapshot import Capability, ModelFileInfo, NodeSnapshot, SlotSnapshot
+    from laya_desktop.state.snapshot import Capability, MachineSnapshot, ModelFileInfo, NodeSnapshot, SlotSnapshot
 
 _TONES = {ModelState.READY: "calm", ModelState.FAILED: "critical", ModelState.UNLOADED: "neutral"}
 _PILL_CHARS = 44
@@ -69,7 +69,7 @@ def card_values(
     """The card of a configured model. ``file``: its metadata, or what is wrong with it; None: not read yet."""
     live = snapshot.model(model.name) or ModelSnapshot(name=model.name)
     ready = live.state is ModelState.READY
-    reason = gpu_reason(snapshot.capability)
+    reason = torch_gpu_reason(snapshot.machine) if model.engine == "transformers" else gpu_reason(snapshot.capability)
     info = None if isinstance(file, LayaError) else file
     fault = str(file) if isinstance(file, LayaError) and live.state is ModelState.UNLOADED else ""
     return CardValues(
@@ -142,6 +142,11 @@ def gpu_reason(capability: Capability) -> str:
     if capability.gpu_available:
         return ""
     return capability.reason or "No GPU that this build can use was found."
+
+
+def torch_gpu_reason(machine: MachineSnapshot) -> str:
+    """The same for PyTorch, whose build nobody asks before a load: only that a GPU is there."""
+    return "" if machine.gpus else machine.gpu_reason or "No GPU was found on this machine."
 
 
 def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:

@@ -23,7 +23,10 @@ _WIDTHS = {FoundColumn.NAME: 210, FoundColumn.SOURCE: 104, FoundColumn.SIZE: 76,
 _FITTED = {FoundColumn.NAME: (120, 260), FoundColumn.SOURCE: (80, 120), FoundColumn.QUANTISATION: (60, 110)}
 _LEAST_STATE = 110
 _SEARCHING = ("Searching…", "In the folders of LM Studio, Ollama, Hugging Face, llama.cpp, GPT4All, Jan and your own.")
-_NOTHING = ("No models found", "Choose a file with the Model button, or name folders to search in model_folders.")
+_NOTHING = (
+    "No models found",
+    "Choose a file with the Model button, or another folder to search with the folder button.",
+)
 
 
 def _breakable(text: str) -> str:
@@ -36,6 +39,8 @@ class ModelFinderPanel(Card):
 
     add_clicked = Signal(object)
     """FoundModel."""
+    folder_clicked = Signal()
+    """Another folder is to be searched; the page asks which."""
     close_clicked = Signal()
 
     def __init__(self, bridge: NodeBridge) -> None:
@@ -52,13 +57,16 @@ class ModelFinderPanel(Card):
         self.again_button = button("", "ghost", "refresh", self.search)
         self.again_button.setToolTip("Search again")
         self.again_button.setAccessibleName("Search again")
+        self.folder_button = button("", "ghost", "folder", self.folder_clicked.emit)
+        self.folder_button.setToolTip("Search another folder too")
+        self.folder_button.setAccessibleName("Search another folder too")
         self.close_button = button("Close", "ghost", on_click=self.close_clicked.emit)
         self.add_button = button("Add", "primary", "plus", self._add)
         self._stack = QStackedLayout()
         self._stack.addWidget(self.table)
         self._stack.addWidget(self.empty)
         title = SectionTitle("Models on this machine")
-        self.body.addLayout(row(title, self.count, None, self.again_button, self.close_button))
+        self.body.addLayout(row(title, self.count, None, self.folder_button, self.again_button, self.close_button))
         self.body.addLayout(self._stack, 1)
         foot = row(self.explanation, self.add_button)
         foot.setStretch(0, 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
@@ -123,6 +124,7 @@ class ModelsPage(QWidget):
         self.form.finished.connect(self.editor.finish)
         self.form.path.browse_clicked.connect(self._on_browse)
         self.finder.add_clicked.connect(self._on_found)
+        self.finder.folder_clicked.connect(self._on_folder_wanted)
         self.finder.close_clicked.connect(self._on_finder_closed)
         self.panel.add_clicked.connect(self.editor.add_draft)
         self.panel.discard_clicked.connect(self._on_discard)
@@ -255,6 +257,13 @@ class ModelsPage(QWidget):
         """Add it at once; where it cannot be added, its form says why."""
         self.editor.start_draft(fields_for(found, self._bridge.config or NodeConfig()), fresh=True)
         self.editor.add_draft()
+
+    def _on_folder_wanted(self) -> None:
+        path, config = self._choose(self, True), self._bridge.config
+        if path and config is not None:
+            folders = tuple(dict.fromkeys((*config.model_folders, Path(path))))
+            wanted = config.model_copy(update={"model_folders": folders})
+            self._bridge.apply_config(wanted, lambda _none: self.finder.search())
 
     def _on_finder_closed(self) -> None:
         self._finding = False
