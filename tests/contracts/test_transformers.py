@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -260,8 +262,6 @@ def test_what_does_not_generate_text_is_refused(folder: str, tmp_path: Path) -> 
 
 
 def test_without_pytorch_the_load_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "laya_desktop.node.engines.transformers_engine", None)
     with pytest.raises(EngineLoadError) as caught:
         worker_main.create_engine("transformers")
@@ -284,3 +284,13 @@ def test_a_gguf_is_unpacked_and_says_what_llama_says() -> None:
     messages = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
     assert "Paris" in Talk(harness).say(messages=messages, max_tokens=8, sampling=GREEDY)[0]
     harness.close()
+
+
+def test_a_worker_fetches_nothing(folder: str) -> None:
+    """In a process of its own: the libraries read their settings when they are imported."""
+    code = (
+        "from laya_desktop.node.engines.worker_main import create_engine; create_engine('transformers'); "
+        "import huggingface_hub.constants as c; print(c.HF_HUB_OFFLINE, c.HF_HUB_DISABLE_TELEMETRY)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["True", "True"], folder

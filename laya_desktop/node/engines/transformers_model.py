@@ -7,16 +7,11 @@ read. Weights keep the precision they are stored in; a GGUF is unpacked to 32 bi
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-os.environ |= {
-    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1",
-}  # fmt: skip
 
 import torch
 import transformers

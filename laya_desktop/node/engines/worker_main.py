@@ -39,6 +39,14 @@ from laya_desktop.node.engines.base import (
 )
 
 TOKEN_VARIABLE = "LAYA_WORKER_TOKEN"  # noqa: S105  the name of a variable
+_TORCH_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",
+}
+"""Nothing is fetched or reported from a worker, and no progress bar is printed."""
 _STATS_INTERVAL_S = 0.25
 _LOADING_INTERVAL_S = 0.05
 _RECV_BYTES = 256 * 1024
@@ -117,6 +125,7 @@ def create_engine(kind: str) -> Engine:
 
 
 def _create_transformers() -> Engine:
+    os.environ |= _TORCH_ENVIRONMENT  # read when the libraries are imported
     try:
         from laya_desktop.node.engines.transformers_engine import TransformersEngine
     except ImportError as error:
