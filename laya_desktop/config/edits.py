@@ -6,7 +6,7 @@ The methods of ``NodeConfig`` are made of these; nothing else calls them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
@@ -37,6 +37,7 @@ class Targeting(Named, Protocol):
 Item = TypeVar("Item", bound=Named)
 Config = TypeVar("Config", bound=BaseModel)
 
+_OURS: Final = "laya"
 FORM = "The configuration"
 """The source named by errors that no file is to blame for."""
 
@@ -92,10 +93,12 @@ def invalid(title: str, faults: Iterable[Fault], also: ValidationError | None = 
 
 
 def _detail(loc: tuple[str | int, ...], message: str) -> InitErrorDetails:
-    return InitErrorDetails(type=PydanticCustomError("laya", "{text}", {"text": message}), loc=loc, input=None)
+    return InitErrorDetails(type=PydanticCustomError(_OURS, "{text}", {"text": message}), loc=loc, input=None)
 
 
 def _again(error: Any) -> InitErrorDetails:
+    if error["type"] == _OURS:  # pydantic takes no type back that it does not know by name
+        return _detail(error["loc"], error["msg"])
     kept = InitErrorDetails(type=error["type"], loc=error["loc"], input=error.get("input"))
     if "ctx" in error:
         kept["ctx"] = error["ctx"]

@@ -251,3 +251,10 @@ def test_what_is_no_file_is_refused_with_a_near_name(tmp_path: Path) -> None:
     for path, words in ((tmp_path, "a folder"), (tmp_path / "lyaa.yaml", "Did you mean 'laya.yaml'")):
         with pytest.raises(ConfigError, match=words):
             load_file(path)
+
+
+def test_faults_of_a_match_and_of_its_route_show_together() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text("routes:\n  - name: users\n    match:\n      regex: /u/x\n      use_    target: b\n")
+    keys = {p.key for p in caught.value.problems}
+    assert {"routes[0].target", "routes[0].match.regex"} <= keys
