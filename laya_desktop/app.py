@@ -6,6 +6,7 @@ Qt is imported inside ``run_window`` alone, so everything else runs where PySide
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import logging
 import os
 import shutil
@@ -104,7 +105,17 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
         executor.shutdown(wait=False)
         handle.close()
         raise
+    settle_memory()
     return Session(service, handle, executor)
+
+
+def settle_memory() -> None:
+    """Take everything that lives as long as the process out of the garbage collector's sight.
+
+    A full collection would otherwise walk all of it, which held up every request for 15 to 60 ms.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def user_config() -> Path:

@@ -106,6 +106,7 @@ class Relay:
     def close(self) -> None:
         """Stop here: an unfinished answer's connection is closed, so that the upstream stops. Idempotent."""
         connection, self._connection = self._connection, None
+        self.on_change = _nothing  # it refers to who holds this relay, and only the garbage collector would end that
         if connection is not None:
             connection.watcher = None
             self._owner.relay_over(self, connection)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def cache_mode(headers: Mapping[str, str]) -> CacheMode:
     """How the request wants to use the cache; what is stricter wins."""
+    if "cache-control" not in headers and "x-laya-cache" not in headers:
+        return "auto"
     directives = {part.strip().lower() for part in headers.get("cache-control", "").split(",")}
     if "no-store" in directives:
         return "no_store"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
@@ -329,6 +330,7 @@ class Exchange:
         return "".join(parts).encode("latin-1", "replace")
 
 
+@lru_cache(maxsize=1024)
 def header_text(value: str) -> str:
     """A name from the configuration as a header value: what is not plain ASCII is percent-encoded."""
     return quote(value, safe=_VISIBLE)
