@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
         self.banners = BannerArea()
         self.pages = dict(pages)
         self._build()
-        self.review = ReviewPanel(self.actions_, self)
+        self.review = ReviewPanel(bridge, self.actions_, self)
         self._connect()
         self._restore()
         self._on_snapshot(bridge.snapshot)
