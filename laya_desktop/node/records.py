@@ -6,23 +6,29 @@ The server fills in what HTTP knows, the node what queue and engine know; nobody
 from __future__ import annotations
 
 import time
-import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
+from secrets import token_hex
 from typing import Literal
 
 from laya_desktop.state.enums import Phase, Priority
 from laya_desktop.state.snapshot import RequestSnapshot
 
 RECENT_KEPT = 200
+_PROCESS_ID = token_hex(10)
+_numbers = count(1)
 KEPT_AT_ONCE = 50
 """Of the requests that finished between two snapshots: copying two thousand would hold up routing for ten ms."""
 
 
 def new_request_id() -> str:
-    """An id that no other request has."""
-    return uuid.uuid4().hex
+    """An id that no other request has, on this node or another: random for the process, counted within it.
+
+    Not a random one each: reading randomness lets go of the interpreter, which a drawing window then keeps.
+    """
+    return f"{_PROCESS_ID}{next(_numbers):012x}"
 
 
 CacheMode = Literal["auto", "force", "refresh", "no_store"]

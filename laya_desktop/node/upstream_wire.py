@@ -178,9 +178,17 @@ def is_sendable(target: str) -> bool:
 
 def incoming(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Headers of the upstream's answer without the hop-by-hop ones, in order."""
-    named = _named_by_connection(pairs) - _HOP_BY_HOP - {"close"}
-    dropped = _HOP_BY_HOP | named if named else _HOP_BY_HOP
-    return [(n, v) for n, v in pairs if n.lower() not in dropped]
+    kept, named = [], ""
+    for pair in pairs:
+        name = pair[0].lower()
+        if name not in _HOP_BY_HOP:
+            kept.append(pair)
+        elif name == "connection" and pair[1].lower() not in _PLAIN_CONNECTION:
+            named += f",{pair[1]}"
+    if not named:
+        return kept
+    dropped = {word.strip().lower() for word in named.split(",")}
+    return [(n, v) for n, v in kept if n.lower() not in dropped]
 
 
 def _named_by_connection(pairs: list[tuple[str, str]]) -> frozenset[str]:
