@@ -140,6 +140,7 @@ class Servers:
         conf.write_text(LITELLM_CONF.format(back=self.back))
         command = [str(venv / "bin" / "litellm"), "--config", str(conf), "--host", "127.0.0.1", "--port", str(front)]
         env = {"LITELLM_TELEMETRY": "False", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+        env["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"  # Laya has no key here either
         return self._start("litellm", front, command, env, "/health/liveliness")
 
 

@@ -495,7 +495,7 @@ async def test_an_address_of_another_machine_is_refused() -> None:
 
 @on_both_loops
 async def test_the_network_is_not_opened_without_a_key() -> None:
-    with pytest.raises(LayaError, match="no API key") as caught:
+    with pytest.raises(LayaError, match="needs an API key") as caught:
         await Listener().start(gateway(), "0.0.0.0", 0)
     assert caught.value.code == "key_required"
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from laya_desktop.config.schema import ServerConfig
 
 SWEEP_S = 0.5
+CHECKED_AT_ONCE = 64
+CHECK_PAUSE_S = 0.002
 BODIES_IN_FLIGHT = 8
 """Bodies of the largest size that may be in memory at once, over all connections."""
 MIN_BODY_BUDGET = 256 * 1024**2
@@ -73,6 +75,7 @@ class Hub:
         self.ids = count(1)
         self.id_prefix = token_hex(6).encode()
         self._timer: asyncio.TimerHandle | None = None
+        self._unchecked: list[Member] = []
         self._empty: asyncio.Future[None] | None = None
         self._refresh_date()
 
@@ -134,13 +137,23 @@ class Hub:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._sweep)
 
     def _sweep(self) -> None:
+        self._refresh_date()
+        self._unchecked = list(self.connections)
+        self._check_some()
+
+    def _check_some(self) -> None:
+        """Check a few connections and let requests through before the next few: all at once held them up for ms."""
+        some, self._unchecked = self._unchecked[:CHECKED_AT_ONCE], self._unchecked[CHECKED_AT_ONCE:]
         try:
-            self._refresh_date()
             now_ns, limits = time.perf_counter_ns(), self.limits
-            for connection in tuple(self.connections):
-                connection.check_deadlines(now_ns, limits)
+            for connection in some:
+                if connection in self.connections:
+                    connection.check_deadlines(now_ns, limits)
         finally:
-            self._arm()
+            if self._unchecked:
+                self._timer = asyncio.get_running_loop().call_later(CHECK_PAUSE_S, self._check_some)
+            else:
+                self._arm()
 
     def _refresh_date(self) -> None:
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"
