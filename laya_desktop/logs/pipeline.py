@@ -238,7 +238,7 @@ def setup(
     """
     level_number(level)
     files: LogFiles | None = None
-    problems: list[tuple[str, str]] = []
+    problems: list[tuple[Severity, str]] = []
     handles: list[LogHandle] = []
 
     def tell(severity: Severity, text: str) -> None:
