@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from laya_desktop.node.forecast_trend import Trend
+from laya_desktop.node.levels import ORDER, Gate
 from laya_desktop.state.enums import Level
 from laya_desktop.state.snapshot import Forecast
 
@@ -21,14 +22,9 @@ if TYPE_CHECKING:
     from laya_desktop.config.schema import GuardConfig
     from laya_desktop.state.snapshot import MachineSnapshot
 
-RAISE_S = 1.5
-LOWER_S = 5.0
 MIN_RISE = 0.005
 """Share of the limit that memory must rise within a window to count as growing. At this share every growth that
 would fill the memory within the 300 s of ``watch`` is seen before the headroom itself is at ``watch``."""
-
-_ORDER = (Level.CALM, Level.WATCH, Level.WARN, Level.CRITICAL)
-_RANK = {level: rank for rank, level in enumerate(_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class _Thresholds:
         for rank in (3, 2, 1):
             soon = time_to_full_s is not None and time_to_full_s <= self.seconds[rank - 1] * factor
             if soon or room <= self.room[rank - 1] + more:
-                return _ORDER[rank]
+                return ORDER[rank]
         return Level.CALM
 
 
@@ -53,41 +49,12 @@ _MEMORY = _Thresholds(room=(0.10, 0.04, 0.0), seconds=(300.0, 60.0, 10.0), lax_r
 _QUEUE = _Thresholds(room=(0.5, 0.25, 0.0), seconds=(120.0, 30.0, 0.0), lax_room=0.1)
 
 
-class _Gate:
-    """Hysteresis of one level."""
-
-    def __init__(self) -> None:
-        self.level = Level.CALM
-        self._rising_since_s: float | None = None
-        self._falling_since_s: float | None = None
-        self._falls_to = Level.CALM
-
-    def update(self, now_s: float, strict: Level, lax: Level) -> Level:
-        """``strict``: what the figures ask for; ``lax``: what they would still hold."""
-        if _RANK[strict] > _RANK[self.level]:
-            self._falling_since_s = None
-            if self._rising_since_s is None:
-                self._rising_since_s = now_s
-            if now_s - self._rising_since_s >= RAISE_S:
-                self.level, self._rising_since_s = strict, None
-        elif _RANK[lax] < _RANK[self.level]:
-            self._rising_since_s = None
-            if self._falling_since_s is None:
-                self._falling_since_s, self._falls_to = now_s, lax
-            self._falls_to = max(self._falls_to, lax, key=_RANK.__getitem__)
-            if now_s - self._falling_since_s >= LOWER_S:
-                self.level, self._falling_since_s = self._falls_to, None
-        else:
-            self._rising_since_s = self._falling_since_s = None
-        return self.level
-
-
 class _Followed:
     """What is remembered of one resource."""
 
     def __init__(self) -> None:
         self.trend = Trend()
-        self.gate = _Gate()
+        self.gate = Gate()
 
 
 class Forecaster:

@@ -66,6 +66,36 @@ class ConfigChangedOnDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertRaised:
+    """A resource came near its limit, or nearer than before."""
+
+    alert_id: str
+    resource: str
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCleared:
+    """It is calm again."""
+
+    alert_id: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardActed:
+    """The guard did something, or took it back."""
+
+    action_id: str
+    kind: str
+    text: str
+    reason: str
+    undone: bool = False
+    """True: this takes an earlier action back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Anything else people should see: it becomes a banner in the window and a line in the log."""
 
@@ -82,5 +112,8 @@ Event = (
     | ConfigApplied
     | ConfigSaved
     | ConfigChangedOnDisk
+    | AlertRaised
+    | AlertCleared
+    | GuardActed
     | Notice
 )

@@ -66,6 +66,10 @@ class ModelSnapshot:
     """0.0 to 1.0 while loading."""
     error: str | None = None
     """Why the last load failed or the worker died: what, where, what next."""
+    error_code: str | None = None
+    """The error's stable word, e.g. ``will_not_fit`` or ``out_of_memory``."""
+    restarts: int = 0
+    """Unexpected deaths within the last five minutes; three of them end the restarts."""
     log_tail: tuple[str, ...] = ()
     device: str | None = None
     """The device in use as the worker reports it ("CPU", "CUDA0 NVIDIA …"), None while not loaded."""
@@ -185,6 +189,14 @@ class MachineSnapshot:
     disk_free_bytes: int | None = None
     """Of the volume that holds the logs."""
     cpu_temperature_c: float | None = None
+    memory_some_avg10_percent: float | None = None
+    """Linux's memory pressure (PSI): share of the last 10 s in which some task waited for memory."""
+    memory_full_avg10_percent: float | None = None
+    """The same for all tasks at once: the machine did nothing but fetch memory."""
+    swap_in_bytes_per_s: float | None = None
+    swap_out_bytes_per_s: float | None = None
+    major_faults_per_s: float | None = None
+    """Pages that had to be read from a disk before a program could go on."""
     gpus: tuple[GpuSnapshot, ...] = ()
     gpu_reason: str | None = None
     """Why ``gpus`` is empty, e.g. "no NVIDIA driver found"."""
@@ -203,6 +215,57 @@ class Forecast:
     """Seconds until headroom is gone at this rate; None when it is not shrinking."""
     text: str = ""
     """In words: "RAM full in about 45 s at this rate"."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardAction:
+    """Something the guard did to keep the machine alive."""
+
+    action_id: str
+    kind: str
+    """``hold_batch``, ``unload_idle``, ``refuse_batch`` or ``refuse_loads``."""
+    text: str
+    """In the past or present tense, e.g. "Batch requests wait"."""
+    reason: str
+    """What the machine looked like then, e.g. "RAM full in about 45 s at this rate"."""
+    began_unix_s: float
+    ended_unix_s: float | None = None
+    """None: in force."""
+    model: str | None = None
+    undone: bool = False
+    """True: a person took it back before the guard did."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardAlert:
+    """One resource that came near its limit, from the first warning until it was calm again."""
+
+    alert_id: str
+    resource: str
+    """``ram``, ``vram:0``, ``queue:<model>``, ``pressure``, ``swap``, ``disk`` or ``temperature``."""
+    level: Level
+    """Now; of a past alert, the last one before it was calm."""
+    peak: Level
+    text: str
+    raised_unix_s: float
+    cleared_unix_s: float | None = None
+    """None: still there."""
+    actions: tuple[str, ...] = ()
+    """What was done about it, oldest first; empty: it was only said."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSnapshot:
+    """What the guard sees and does."""
+
+    mode: str = "shed"
+    level: Level = Level.CALM
+    text: str = ""
+    """The worst alert in words; empty while calm."""
+    alerts: tuple[GuardAlert, ...] = ()
+    """Those that are there, worst first, then the past ones, newest first; bounded."""
+    actions: tuple[GuardAction, ...] = ()
+    """Those in force or that can be undone, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +336,7 @@ class NodeSnapshot:
     machine: MachineSnapshot = field(default_factory=MachineSnapshot)
     forecasts: tuple[Forecast, ...] = ()
     capability: Capability = field(default_factory=Capability)
+    guard: GuardSnapshot = field(default_factory=GuardSnapshot)
 
     @property
     def prefill_tokens_per_s(self) -> float:
