@@ -18,6 +18,7 @@ from laya_desktop.gui.views import main_window
 from laya_desktop.gui.views.logs_page import LogsPage
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.gui.views.overview import OverviewPage
+from laya_desktop.gui.views.playground_page import PlaygroundPage
 from laya_desktop.gui.views.requests_page import RequestsPage
 from laya_desktop.gui.views.routes_page import RoutesPage
 from laya_desktop.gui.views.settings_page import SettingsPage
@@ -48,6 +49,7 @@ def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> 
         "Routes": RoutesPage(bridge),
         "Models": ModelsPage(bridge),
         "Requests": RequestsPage(bridge),
+        "Playground": PlaygroundPage(bridge),
         "Logs": LogsPage(bridge, ring, dialogs),
         "Settings": SettingsPage(bridge, settings, dialogs),
     }

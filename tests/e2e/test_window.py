@@ -177,3 +177,18 @@ def test_a_model_file_that_is_no_model_fails_with_the_way_out_and_the_rest_goes_
     assert "GGUF" in error
     assert person.state() is ModelState.READY
     person.until(lambda: any("GGUF" in label.text() for label in person.window.banners.findChildren(QLabel)))
+
+
+def test_the_playground_streams_a_real_answer_through_a_route(person: Person) -> None:
+    person.window.show_page("Playground")
+    page = person.pages["Playground"]
+    person.until(lambda: person.bridge.snapshot.node.url is not None)
+    assert page.destination.value() == "route:chat"
+    page.max_tokens.setValue(12)
+    page.temperature.setValue(0.0)
+    person.type(page.message, "Say hello.")
+    person.qtbot.keyClick(page.message, Qt.Key.Key_Return)
+    person.until(lambda: bool(page.transcript.turns) and page.transcript.turns[-1].kind in ("note", "error"))
+    assert [turn.kind for turn in page.transcript.turns] == ["user", "assistant", "note"]
+    assert page.transcript.turns[1].text.strip()
+    assert all(value.text() != "–" for value in page.values.values())

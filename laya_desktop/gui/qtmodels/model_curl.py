@@ -28,8 +28,8 @@ def curl_text(model: str, url: str | None, config: NodeConfig) -> str:
         "messages": [{"role": "user", "content": "Hello"}],
         "stream": True,
     }
-    parts = ["curl", "-N", shlex.quote(base + (_path(match) if match is not None else _PATH))]
-    for header in ["Content-Type: application/json", *(_conditions(match) if match is not None else ())]:
+    parts = ["curl", "-N", shlex.quote(base + (chat_path(match) if match is not None else _PATH))]
+    for header in ["Content-Type: application/json", *(conditions(match) if match is not None else ())]:
         parts += ["-H", shlex.quote(header)]
     if config.server.api_keys:
         parts += ["-H", '"Authorization: Bearer $LAYA_API_KEY"']
@@ -37,19 +37,26 @@ def curl_text(model: str, url: str | None, config: NodeConfig) -> str:
 
 
 def _fits(route: RouteConfig, model: str) -> bool:
+    return model in route.target_names and takes_chats(route)
+
+
+def takes_chats(route: RouteConfig) -> bool:
+    """A chat that names no other condition can be sent to it: it is on, and its path can be written down."""
     match = route.match
     posts = not match.methods or "POST" in match.methods
     names_api = route.strip_prefix or route.rewrite is not None
-    return model in route.target_names and route.enabled and match.regex is None and posts and names_api
+    return route.enabled and match.regex is None and posts and names_api
 
 
-def _path(match: MatchConfig) -> str:
+def chat_path(match: MatchConfig) -> str:
+    """The path on which a chat meets the rule."""
     if match.path is not None:
         return match.path
     return f"{(match.prefix or '').rstrip('/')}/chat/completions"
 
 
-def _conditions(match: MatchConfig) -> list[str]:
+def conditions(match: MatchConfig) -> list[str]:
+    """Header lines that the rule asks for."""
     lines = [f"Host: {match.host}"] if match.host else []
     for name, value in match.headers.items():
         lines.append(f"{name}: {'1' if value is None else value.removesuffix('*')}")
