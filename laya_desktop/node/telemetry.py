@@ -25,13 +25,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from laya_desktop.node.telemetry_base import CpuTimes, MachineSensors, Memory, ProcessTimes, SensorMissing
+from laya_desktop.node.telemetry_base import (
+    CpuTimes,
+    MachineSensors,
+    Memory,
+    Paging,
+    Pressure,
+    ProcessTimes,
+    SensorMissing,
+)
 from laya_desktop.node.telemetry_gpus import GpuSensors, default_gpus
 from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
 
 CPU_WINDOW_S = 1.0
 """CPU shares are averages over about this long: at 250 ms a tick of 10 ms would be 4 % of a core."""
 CPU_EVERY_S = 0.5
+PAGING_WINDOW_S = 3.0
 TEMPERATURE_S = 2.0
 DISK_S = 5.0
 READ_LIMIT_S = 1.0
@@ -39,6 +48,8 @@ STALE_S = 3.0
 """An older picture is not shown as the present."""
 
 _MEMORY_FIELDS = ("ram_total_bytes", "ram_used_bytes", "ram_available_bytes", "swap_used_bytes", "swap_total_bytes")
+_PRESSURE_FIELDS = ("memory_some_avg10_percent", "memory_full_avg10_percent")
+_PAGING_FIELDS = ("swap_in_bytes_per_s", "swap_out_bytes_per_s", "major_faults_per_s")
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -84,6 +95,7 @@ class Telemetry:
         self._reasons: dict[str, str] = {}
         self._kept: dict[str, tuple[float, object, str | None]] = {}
         self._cpu: deque[tuple[float, CpuTimes]] = deque(maxlen=64)
+        self._paging: deque[tuple[float, Paging]] = deque(maxlen=64)
         self._worker_cpu: dict[int, deque[tuple[float, float]]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="laya-telemetry")
         self._pending: Future[TelemetrySample] | None = None
@@ -132,8 +144,11 @@ class Telemetry:
         busy, per_core = self._cpu_shares()
         cores = self._get("cores_logical", self._machine.cores, every_s=3600.0) or (None, None)
         memory: Memory | None = self._get("ram", self._machine.memory)
-        if memory is None and (reason := self._reasons.pop("ram", None)):
-            self._reasons.update(dict.fromkeys(_MEMORY_FIELDS, reason))
+        self._spread("ram", _MEMORY_FIELDS)
+        pressure: Pressure | None = self._get("memory_pressure", self._machine.pressure, every_s=CPU_EVERY_S)
+        self._spread("memory_pressure", _PRESSURE_FIELDS)
+        swapped_in, swapped_out, faults = self._paging_rates()
+        self._spread("paging", _PAGING_FIELDS)
         own: ProcessTimes | None = self._get("own_rss_bytes", lambda: self._machine.process(os.getpid()))
         return MachineSnapshot(
             cpu_percent=busy,
@@ -149,6 +164,11 @@ class Telemetry:
             own_rss_bytes=own.rss_bytes if own else None,
             disk_free_bytes=self._get("disk_free_bytes", self._read_disk, every_s=DISK_S),
             cpu_temperature_c=self._get("cpu_temperature_c", self._machine.cpu_temperature_c, every_s=TEMPERATURE_S),
+            memory_some_avg10_percent=pressure.some_percent if pressure else None,
+            memory_full_avg10_percent=pressure.full_percent if pressure else None,
+            swap_in_bytes_per_s=swapped_in,
+            swap_out_bytes_per_s=swapped_out,
+            major_faults_per_s=faults,
             gpus=gpus,
             gpu_reason=gpu_reason,
             reasons=self._reasons,
@@ -173,6 +193,27 @@ class Telemetry:
         pairs = zip(first.cores, last.cores, strict=False)
         cores = tuple(_share(a, b) or 0.0 for a, b in pairs) if len(first.cores) == len(last.cores) else ()
         return _share(first.machine, last.machine), cores
+
+    def _paging_rates(self) -> tuple[float | None, float | None, float | None]:
+        """Bytes swapped in and out and major faults, a second, over about ``PAGING_WINDOW_S``."""
+        now_s = self._clock()
+        if not self._paging or now_s - self._paging[-1][0] >= CPU_EVERY_S:
+            counters: Paging | None = self._get("paging", self._machine.paging)
+            if counters is None:
+                self._paging.clear()
+                return None, None, None
+            self._paging.append((now_s, counters))
+            _drop_old(self._paging, now_s, PAGING_WINDOW_S)
+        (since_s, first), (last_s, last) = self._paging[0], self._paging[-1]
+        if last_s <= since_s:
+            self._reasons.setdefault("paging", "Measured between two samples; the second is still to come.")
+            return None, None, None
+        seconds = last_s - since_s
+        return (
+            _per_s(first.swapped_in_bytes, last.swapped_in_bytes, seconds),
+            _per_s(first.swapped_out_bytes, last.swapped_out_bytes, seconds),
+            _per_s(first.major_faults, last.major_faults, seconds),
+        )
 
     def _sample_worker(self, pid: int, vram_bytes: int | None) -> WorkerUsage:
         times: ProcessTimes | None = self._get(f"process {pid}", lambda: self._machine.process(pid))
@@ -222,6 +263,11 @@ class Telemetry:
             self._kept[name] = (now_s, result, reason)
         return result
 
+    def _spread(self, name: str, fields: tuple[str, ...]) -> None:
+        """Give the reason of a sensor with several figures to each of them."""
+        if (reason := self._reasons.pop(name, None)) is not None:
+            self._reasons.update(dict.fromkeys(fields, reason))
+
     def _stale(self) -> TelemetrySample:
         now_s = self._clock()
         if self._last is not None and now_s - self._last.monotonic_s <= STALE_S:
@@ -240,10 +286,15 @@ def default_machine() -> MachineSensors:
     return PortableSensors()
 
 
-def _drop_old(history: deque[tuple[float, T]], now_s: float) -> None:
+def _drop_old(history: deque[tuple[float, T]], now_s: float, window_s: float = CPU_WINDOW_S) -> None:
     """Keep one entry that is at least a window old, and all newer ones."""
-    while len(history) > 2 and now_s - history[1][0] >= CPU_WINDOW_S:
+    while len(history) > 2 and now_s - history[1][0] >= window_s:
         history.popleft()
+
+
+def _per_s(before: int | None, after: int | None, seconds: float) -> float | None:
+    """A counter's rate; one that ran backwards counts as nothing."""
+    return None if before is None or after is None else max(after - before, 0) / seconds
 
 
 def _share(before: tuple[float, float], after: tuple[float, float]) -> float | None:

@@ -41,6 +41,23 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Pressure:
+    """Shares of the last 10 s, in per cent, in which some or all tasks waited for memory."""
+
+    some_percent: float
+    full_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Counters since boot; a counter that the platform lacks is None."""
+
+    swapped_in_bytes: int | None = None
+    swapped_out_bytes: int | None = None
+    major_faults: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessTimes:
     """One process: CPU seconds since its start, and bytes resident in RAM."""
 
@@ -86,6 +103,14 @@ class MachineSensors(Protocol):
 
     def cpu_temperature_c(self) -> float:
         """The package's temperature."""
+        ...
+
+    def pressure(self) -> Pressure:
+        """Tasks that wait for memory (Linux's PSI), of the cgroup where it has its own figures."""
+        ...
+
+    def paging(self) -> Paging:
+        """Swap traffic and faults that needed a disk."""
         ...
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from laya_desktop.node.telemetry_base import CpuTimes, Memory, ProcessTimes, SensorMissing
+from laya_desktop.node.telemetry_base import CpuTimes, Memory, Paging, Pressure, ProcessTimes, SensorMissing
 from laya_desktop.node.telemetry_cgroup import CgroupMemory
 
 _READ_BYTES = 65_536
@@ -85,6 +85,24 @@ class LinuxSensors:
             total, available = min(total, limit.total_bytes), min(available, limit.available_bytes)
         swap_used = None if swap_total is None or swap_free is None else swap_total - swap_free
         return Memory(total, min(available, total), swap_total, swap_used)
+
+    def pressure(self) -> Pressure:
+        """``avg10`` of both lines of /proc/pressure/memory."""
+        try:
+            text = self._read(self._proc / "pressure/memory")
+        except (FileNotFoundError, OSError) as error:
+            raise SensorMissing("This kernel does not measure memory pressure (PSI).") from error
+        return Pressure(_avg10(text, b"some"), _avg10(text, b"full"))
+
+    def paging(self) -> Paging:
+        """From /proc/vmstat, whose swap counters are in pages."""
+        text = b"\n" + self._read(self._proc / "vmstat")
+        swapped_in, swapped_out = _counter(text, b"pswpin"), _counter(text, b"pswpout")
+        return Paging(
+            None if swapped_in is None else swapped_in * self._page_bytes,
+            None if swapped_out is None else swapped_out * self._page_bytes,
+            _counter(text, b"pgmajfault"),
+        )
 
     def process(self, pid: int) -> ProcessTimes | None:
         """CPU time from ``stat``, resident pages from ``statm``."""
@@ -162,6 +180,17 @@ def _kib(info: bytes, key: bytes) -> int | None:
     if start < 0:
         return None
     return int(info[start + len(key) : info.index(b"\n", start)].split()[0]) * 1024
+
+
+def _avg10(text: bytes, line: bytes) -> float:
+    """Per cent in ``some avg10=0.12 avg60=…``."""
+    rest = text[text.index(line + b" avg10=") + len(line) + 7 :]
+    return float(rest.split(None, 1)[0])
+
+
+def _counter(text: bytes, name: bytes) -> int | None:
+    start = text.find(b"\n" + name + b" ")
+    return None if start < 0 else int(text[start + len(name) + 2 :].split(None, 1)[0])
 
 
 def _label(temperature: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from laya_desktop.node.telemetry_base import CpuTimes, Memory, ProcessTimes, SensorMissing
+from laya_desktop.node.telemetry_base import CpuTimes, Memory, Paging, Pressure, ProcessTimes, SensorMissing
 
 
 class PortableSensors:
@@ -66,6 +66,17 @@ class PortableSensors:
     def cpu_temperature_c(self) -> float:
         """Neither macOS nor Windows shows it to an ordinary program."""
         raise SensorMissing("This system shows the CPU's temperature to administrators only.")
+
+    def pressure(self) -> Pressure:
+        """A figure of Linux's."""
+        raise SensorMissing("Only Linux measures memory pressure.")
+
+    def paging(self) -> Paging:
+        """Swap traffic as psutil counts it; Windows counts none."""
+        swap = psutil.swap_memory()
+        if sys.platform == "win32":
+            raise SensorMissing("Windows does not count swap traffic.")
+        return Paging(swap.sin, swap.sout)
 
 
 def _busy(times: Any) -> tuple[float, float]:

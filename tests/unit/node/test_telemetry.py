@@ -12,7 +12,7 @@ import pytest
 
 from laya_desktop.node import telemetry as module
 from laya_desktop.node.telemetry import Telemetry, TelemetrySample, WorkerUsage
-from laya_desktop.node.telemetry_base import CpuTimes, GpuReading, Memory, ProcessTimes, SensorMissing
+from laya_desktop.node.telemetry_base import CpuTimes, GpuReading, Memory, Paging, Pressure, ProcessTimes, SensorMissing
 from laya_desktop.node.telemetry_gpus import GpuSensors
 from laya_desktop.node.telemetry_portable import PortableSensors
 from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
@@ -26,6 +26,7 @@ class FakeMachine:
     def __init__(self) -> None:
         self.now = 50.0
         self.times = CpuTimes((0.0, 0.0), ((0.0, 0.0), (0.0, 0.0)))
+        self.counted = Paging(0, 0, 0)
         self.processes: dict[int, ProcessTimes] = {}
         self.faults: dict[str, Exception] = {}
         self.calls: list[str] = []
@@ -60,6 +61,12 @@ class FakeMachine:
 
     def cpu_temperature_c(self):
         return self._call("cpu_temperature_c", 55.0)
+
+    def pressure(self):
+        return self._call("pressure", Pressure(12.5, 3.0))
+
+    def paging(self):
+        return self._call("paging", self.counted)
 
     def close(self):
         self.closed = True
@@ -105,7 +112,23 @@ def test_everything_that_is_known(telemetry, machine):
     assert (picture.own_rss_bytes, picture.disk_free_bytes, picture.cpu_temperature_c) == (77, 123, 55.0)
     assert picture.gpus[0].vram_used_bytes == 2 * GIB
     assert picture.gpu_reason is None
-    assert set(picture.reasons) == {"cpu_percent", "gpus[0].power_w"}
+    assert (picture.memory_some_avg10_percent, picture.memory_full_avg10_percent) == (12.5, 3.0)
+    rates = {"swap_in_bytes_per_s", "swap_out_bytes_per_s", "major_faults_per_s"}
+    assert set(picture.reasons) == {"cpu_percent", "gpus[0].power_w"} | rates
+
+
+def test_swap_and_faults_are_rates_over_about_three_seconds(telemetry, machine):
+    telemetry.sample({})
+    for step in range(1, 21):
+        machine.now += 0.5
+        machine.counted = Paging(step * 1000, 0 if step < 10 else 500, None)
+        picture = telemetry.sample({}).machine
+    assert picture.swap_in_bytes_per_s == pytest.approx(2000.0)
+    assert picture.swap_out_bytes_per_s == 0.0
+    assert picture.major_faults_per_s is None
+    machine.counted = Paging(0, 0, 0)  # a container was restored
+    machine.now += 0.5
+    assert telemetry.sample({}).machine.swap_in_bytes_per_s == 0.0
 
 
 def test_cpu_is_an_average_over_about_a_second(telemetry, machine):
@@ -177,6 +200,8 @@ def test_slow_sensors_are_read_less_often_and_keep_their_reasons(telemetry, mach
         ("memory", "ram_used_bytes"),
         ("process", "own_rss_bytes"),
         ("cpu_temperature_c", "cpu_temperature_c"),
+        ("pressure", "memory_full_avg10_percent"),
+        ("paging", "swap_in_bytes_per_s"),
     ],
 )
 @pytest.mark.parametrize("fault", [OSError(5, "I/O error"), ValueError("not a number"), RuntimeError("odd")])

@@ -203,3 +203,27 @@ def test_no_sensor_or_a_mad_one_is_said(sensors, write):
     write("sys/class/thermal/thermal_zone1/temp", "-274000\n")
     with pytest.raises(SensorMissing, match="cannot be right"):
         sensors.cpu_temperature_c()
+
+
+def test_memory_pressure(sensors, write):
+    write(
+        "proc/pressure/memory",
+        "some avg10=12.34 avg60=1.00 avg300=0.10 total=9\nfull avg10=5.60 avg60=0 avg300=0 total=3\n",
+    )
+    pressure = sensors.pressure()
+    assert (pressure.some_percent, pressure.full_percent) == (12.34, 5.6)
+
+
+def test_a_kernel_without_pressure_is_a_missing_sensor(sensors):
+    with pytest.raises(SensorMissing, match="PSI"):
+        sensors.pressure()
+
+
+def test_paging_counters(sensors, write):
+    write("proc/vmstat", "pswpin 3\nzswpin 99\npswpout 5\npgfault 1000\npgmajfault 7\n")
+    page = os.sysconf("SC_PAGE_SIZE")
+    paging = sensors.paging()
+    assert (paging.swapped_in_bytes, paging.swapped_out_bytes, paging.major_faults) == (3 * page, 5 * page, 7)
+    real = LinuxSensors()
+    assert real.paging().major_faults > 0
+    real.close()
