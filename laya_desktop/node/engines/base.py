@@ -31,6 +31,8 @@ class EngineParams(Message, frozen=True):
     """Tokens of context per slot."""
     threads: int = 1
     warmup: bool = True
+    memory_limit_bytes: int | None = None
+    """RAM that the worker may hold besides mapped files; the operating system refuses it more. None: no limit."""
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,10 +47,33 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     presence_penalty: float = 0.0
     seed: int | None = None
     logit_bias: dict[int, float] = {}
+    typical_p: float = 1.0
+    top_n_sigma: float = -1.0
+    repeat_last_n: int = 64
+    """Tokens that the penalties look at, the prompt's end included; -1: the whole context."""
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
+    mirostat: Literal[0, 1, 2] = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+
+
+class AnswerFormat(msgspec.Struct, frozen=True):
+    """What the answer must be. ``text`` is a JSON schema as JSON, or a grammar as GBNF."""
+
+    kind: Literal["json_schema", "grammar"]
+    text: str
 
 
 class Generate(Message, frozen=True):
-    """One generation. Exactly one of ``messages`` and ``prompt`` is given."""
+    """One request for one or more answers to a prompt. Exactly one of ``messages`` and ``prompt`` is given."""
 
     request_id: str
     messages: list[dict[str, object]] | None = None
@@ -59,6 +84,24 @@ class Generate(Message, frozen=True):
     stop: tuple[str, ...] = ()
     sampling: Sampling = Sampling()
     tools: list[dict[str, object]] | None = None
+    """In OpenAI's form; with them, calls in the answer are told apart from its text."""
+    n: int = 1
+    """Answers ("choices"); each takes a slot. Answer i draws with seed + i."""
+    logprobs: int | None = None
+    """Alternatives reported for each token (0: the token's own probability alone); None: nothing."""
+    min_tokens: int = 0
+    """Neither the end of text nor a stop token is drawn before so many tokens."""
+    ignore_eos: bool = False
+    stop_tokens: tuple[int, ...] = ()
+    answer_format: AnswerFormat | None = None
+    tool_choice: Literal["auto", "required"] = "auto"
+    """``required``: the answer is one or more calls of ``tools``, enforced token by token."""
+    tool_name: str | None = None
+    """With ``required``: the one tool to call."""
+    parallel_tool_calls: bool | None = None
+    """False: the answer ends with its first call. None: as the model likes, but one where a call is required."""
+    template_values: dict[str, object] = {}
+    """More variables for the chat template: ``enable_thinking``, ``reasoning_effort`` …"""
 
 
 class Cancel(Message, frozen=True):
@@ -77,6 +120,10 @@ class Ping(Message, frozen=True):
     sent_s: float
 
 
+class Heartbeat(Message, frozen=True):
+    """Answered with ``Pulse`` at once, whatever the engine is doing."""
+
+
 class Probe(Message, frozen=True):
     """Asked of a throwaway worker: what can this build and this machine do? Answered with ``Probed``."""
 
@@ -87,7 +134,7 @@ class DryRun(Message, frozen=True):
     params: EngineParams
 
 
-Command = EngineParams | Generate | Cancel | Shutdown | Ping | Probe | DryRun
+Command = EngineParams | Generate | Cancel | Shutdown | Ping | Heartbeat | Probe | DryRun
 
 
 class Loading(Message, frozen=True):
@@ -131,6 +178,8 @@ class Started(Message, frozen=True):
     slot_id: int
     prompt_tokens: int
     cached_tokens: int = 0
+    more_slots: tuple[int, ...] = ()
+    """The slots of the second answer and those after it."""
 
 
 class Prefilled(Message, frozen=True):
@@ -141,24 +190,61 @@ class Prefilled(Message, frozen=True):
     prompt_tokens: int
 
 
+FinishReason = Literal["stop", "length", "tool_calls", "cancelled"]
+
+
+class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
+    """A drawn token with its natural log probability, before any sampling setting acts on it."""
+
+    token: int
+    piece: bytes
+    """Possibly a part of a character."""
+    logprob: float
+    """At least -9999, which stands for impossible."""
+    top: tuple[tuple[bytes, float], ...] = ()
+    """The most likely ones in falling order, as many as were asked for."""
+
+
+class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call (``call_id`` and ``name``, once, first) or more of its arguments."""
+
+    index: int
+    """Of the call within its answer."""
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    """A piece of JSON text; the pieces of a call make one object."""
+
+
 class Delta(Message, frozen=True):
-    """New text: whole characters only, never a part of a stop string. ``tokens`` were decoded for it."""
+    """More of one answer: whole characters only, never a part of a stop string. ``tokens`` were decoded for it."""
 
     request_id: str
     text: str
     tokens: int = 1
+    index: int = 0
+    """Which answer, where the request asked for several."""
+    reasoning: str = ""
+    """What the model marked as thinking; it is not in ``text``."""
+    tool_calls: tuple[ToolCallPart, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    finish_reason: FinishReason | None = None
+    """Of an answer that ends while others of its request may go on; with one answer only ``Finished`` says it."""
 
 
 class Finished(Message, frozen=True):
-    """The last event of a request that was served. The slot is free."""
+    """The last event of a request that was served. Its slots are free; tokens of all answers are summed."""
 
     request_id: str
-    finish_reason: Literal["stop", "length", "cancelled"]
+    finish_reason: FinishReason
+    """Of the first answer."""
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = 0
     prefill_s: float | None = None
     decode_s: float | None = None
+    reasoning_tokens: int = 0
+    """Of ``completion_tokens``, those that were thinking."""
 
 
 class Refused(Message, frozen=True):
@@ -187,6 +273,15 @@ class Pong(Message, frozen=True):
     """Answer to ``Ping``."""
 
     sent_s: float
+
+
+class Pulse(Message, frozen=True):
+    """Answer to ``Heartbeat``."""
+
+    cpu_s: float
+    """CPU seconds of the process since its start."""
+    step_s: float | None = None
+    """Seconds that the present step has taken; None: the engine waits."""
 
 
 class Device(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -226,7 +321,7 @@ class DryRunDone(Message, frozen=True):
 RequestEvent = Started | Prefilled | Delta | Finished | Refused
 """Events of one request, in this order: Started, Prefilled, Delta …, Finished; or Refused at any point."""
 
-WorkerEvent = Loading | Loaded | LoadFailed | RequestEvent | Stats | Pong | Probed | DryRunDone
+WorkerEvent = Loading | Loaded | LoadFailed | RequestEvent | Stats | Pong | Pulse | Probed | DryRunDone
 
 
 class EngineLoadError(Exception):
@@ -269,15 +364,15 @@ class Engine(Protocol):
         ...
 
     def submit(self, request: Generate) -> list[RequestEvent]:
-        """Give a free slot to the request. Returns ``Started``, or ``Refused`` with the reason.
+        """Give ``request.n`` free slots to the request. Returns ``Started``, or ``Refused`` with the reason.
 
         Raises:
-            RuntimeError: no slot is free (the scheduler must not do this).
+            RuntimeError: too few slots are free (the scheduler must not do this).
         """
         ...
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
-        """Stop the request: ``Finished("cancelled")`` and a free slot; an unknown id returns an empty list."""
+        """Stop the request: ``Finished("cancelled")`` and free slots; an unknown id returns an empty list."""
         ...
 
     def step(self) -> list[RequestEvent]:
