@@ -25,6 +25,7 @@ from laya_desktop.node.engines.lane import Lane, refusal
 
 PREFILL_CHUNK = 512
 _LOAD_STEPS = 10
+_FOR_GOOD_S = 1e6
 _TEXT = (
     "A fake engine answers with fixed words so that tests know them : über , naïve , 模型 , 🙂 and back again . "
     "Routes match , queues fill , slots decode , and nothing here thinks ."
@@ -51,6 +52,10 @@ class FakeSettings:
     """1: the process exits during the load."""
     crash_after: int = 0
     """The process exits after that many steps; 0: never."""
+    slot_mib: int = 0
+    """MiB that are really allocated for each request it answers, and freed at its end."""
+    hang_after: int = 0
+    """It sleeps for good after that many steps; 0: never."""
 
 
 def parse_path(path: str) -> FakeSettings:
@@ -81,6 +86,7 @@ class _FakeLane(Lane):
         super().__init__(request, slot_id, prompt_tokens, max_seq_len)
         self.to_prefill = prompt_tokens
         sampling = request.sampling
+        self.ballast = b""
         self.first_word = (sampling.seed or 0) if sampling.temperature > 0 else 0
 
     def next_piece(self) -> bytes:
@@ -142,6 +148,7 @@ class FakeEngine:
         if (refused := refusal(request, prompt_tokens, self._max_seq_len)) is not None:
             return [refused]
         lane = _FakeLane(request, slot_id, prompt_tokens, self._max_seq_len)
+        lane.ballast = bytes(self._settings.slot_mib * 2**20)
         self._lanes[slot_id] = lane
         return [lane.started()]
 
@@ -158,6 +165,8 @@ class FakeEngine:
         self._steps += 1
         if self._steps == self._settings.crash_after:
             raise SystemExit(3)
+        if self._steps == self._settings.hang_after:
+            time.sleep(_FOR_GOOD_S)
         prefilling = any(lane and lane.to_prefill for lane in self._lanes)
         pause_ms = self._settings.itl_ms + (self._settings.prefill_ms if prefilling else 0.0)
         if pause_ms:

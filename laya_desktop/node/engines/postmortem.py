@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from laya_desktop.errors import LayaError
 
 _OUT_OF_MEMORY = re.compile(
-    r"out of memory|failed to allocate|unable to allocate|cudaMalloc failed|bad_alloc|MemoryError|cannot allocate",
+    r"out of memory|failed to allocate|unable to allocate|cudaMalloc failed|bad_alloc|MemoryError|cannot allocate"
+    r"|insufficient memory|Thread creation failed",  # a thread's stack is what libgomp is refused under a limit
     re.IGNORECASE,
 )
 _ASSERTION = re.compile(r"GGML_ASSERT|Assertion .* failed|terminate called|what\(\):|\w*Error: |CUDA error")
@@ -45,7 +46,13 @@ _SIGNALS = {
 
 
 def explain_death(
-    model: str, returncode: int | None, log_tail: Sequence[str], *, loading: bool, reason: str | None = None
+    model: str,
+    returncode: int | None,
+    log_tail: Sequence[str],
+    *,
+    loading: bool,
+    reason: str | None = None,
+    oom_kill: bool = False,
 ) -> LayaError:
     """The error for a worker that ended without being asked to.
 
@@ -55,14 +62,22 @@ def explain_death(
         log_tail: the last lines the worker printed.
         loading: it died before it was ready.
         reason: what the parent saw before it killed the worker itself, e.g. a garbled message.
+        oom_kill: the kernel killed some process for want of memory while this one lived.
+
+    Returns:
+        Code ``out_of_memory``, ``worker_hung`` or ``worker_died``, and 503.
     """
     how, hint = _how(returncode) if reason is None else (reason, "Load it again; if that repeats, report the log.")
     telling = _telling_line(log_tail)
-    if telling and _OUT_OF_MEMORY.search(telling):
+    code = "worker_hung" if reason is not None and reason.startswith("was hung") else "worker_died"
+    if reason is None and returncode is not None and oom_kill and signal_name(returncode) == "SIGKILL":
+        how, hint, code = "was killed by the kernel because memory ran out (SIGKILL)", _SMALLER, "out_of_memory"
+    elif telling and _OUT_OF_MEMORY.search(telling):
         how, hint = f"{how}: it ran out of memory" if "memory" not in how else how, _SMALLER
+        code = "out_of_memory"
     doing = "while it was loading" if loading else "while it was in use"
     last = f" Its log says: {telling}" if telling else ""
-    return LayaError(f"The worker of model '{model}' {how} {doing}.{last}", hint=hint, code="worker_died", status=503)
+    return LayaError(f"The worker of model '{model}' {how} {doing}.{last}", hint=hint, code=code, status=503)
 
 
 def _how(returncode: int | None) -> tuple[str, str]:

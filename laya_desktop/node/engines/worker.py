@@ -14,24 +14,27 @@ from collections.abc import Callable
 from typing import Literal
 
 from laya_desktop.errors import LayaError
-from laya_desktop.node.engines import frames, worker_process
+from laya_desktop.node.engines import frames, oom, worker_process
 from laya_desktop.node.engines.base import (
     Cancel,
     Command,
     EngineParams,
     Finished,
     Generate,
+    Heartbeat,
     Loaded,
     LoadFailed,
     Loading,
     Ping,
     Pong,
+    Pulse,
     Refused,
     RequestEvent,
     Shutdown,
     Stats,
     WorkerEvent,
 )
+from laya_desktop.node.engines.heartbeat import BEAT_S, Heart
 from laya_desktop.node.engines.postmortem import explain_death
 
 log = logging.getLogger(__name__)
@@ -75,8 +78,11 @@ class _Link(asyncio.Protocol):
 class WorkerHandle:
     """One worker process with one model. Used once: a new load is a new handle."""
 
-    def __init__(self, name: str, on_exit: Callable[[LayaError | None], None] | None = None) -> None:
+    def __init__(
+        self, name: str, on_exit: Callable[[LayaError | None], None] | None = None, *, beat_s: float = BEAT_S
+    ) -> None:
         self.name = name
+        self._beat_s = beat_s
         self.on_exit: Callable[[LayaError | None], None] = on_exit or (lambda _error: None)
         """Called once when the process dies without being asked to, before its requests are refused."""
         self.stats = Stats(0, 0)
@@ -92,6 +98,9 @@ class WorkerHandle:
         self._socket_open = False
         self._broken: str | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._heart = Heart()
+        self._next_beat: asyncio.TimerHandle | None = None
+        self._oom_kills = oom.kills()
 
     @property
     def pid(self) -> int | None:
@@ -205,6 +214,20 @@ class WorkerHandle:
             raise
         self._transport = transport
         self._send(params)
+        self._beat()
+
+    def _beat(self) -> None:
+        """Ask for a sign of life every second; a worker that gives none is killed, which refuses its requests."""
+        if self._state not in ("loading", "ready"):
+            return
+        hung = self._heart.beat(loading=self._state == "loading")
+        if hung is not None:
+            log.error("The worker of model '%s' %s; it is killed.", self.name, hung)
+            self._broken = self._broken or hung
+            self._kill()
+            return
+        self._send(Heartbeat())
+        self._next_beat = asyncio.get_running_loop().call_later(self._beat_s, self._beat)
 
     def _send(self, command: Command) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -215,6 +238,8 @@ class WorkerHandle:
             self._deliver(event)
         elif isinstance(event, Stats):
             self.stats = event
+        elif isinstance(event, Pulse):
+            self._heart.on_pulse(event)
         elif isinstance(event, Pong):
             if (answer := self._pings.pop(event.sent_s, None)) is not None and not answer.done():
                 answer.set_result(None)
@@ -274,7 +299,7 @@ class WorkerHandle:
     def _note_socket_end(self, broken: str | None) -> None:
         """The worker's end of the socket is closed: the process is gone, or has a second to follow."""
         self._socket_open = False
-        self._broken = broken
+        self._broken = self._broken or broken
         if self._process is not None and self._process.returncode is None:
             if broken is not None:
                 self._kill()
@@ -301,8 +326,9 @@ class WorkerHandle:
         """Both ends are gone: say so once."""
         if self._ended is None or self._ended.done():
             return
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._next_beat):
+            if timer is not None:
+                timer.cancel()
         expected, loading = self._state == "stopping", self._state == "loading"
         self._state = "ended"
         error = self._end_error(expected, loading)
@@ -319,4 +345,6 @@ class WorkerHandle:
             return LayaError(f"The load of model '{self.name}' was called off.", code="load_cancelled", status=503)
         assert self._process is not None
         code = self._process.returncode
-        return explain_death(self.name, code, self.log_tail, loading=loading, reason=self._broken)
+        kills = oom.kills()
+        oom_kill = kills is not None and self._oom_kills is not None and kills > self._oom_kills
+        return explain_death(self.name, code, self.log_tail, loading=loading, reason=self._broken, oom_kill=oom_kill)

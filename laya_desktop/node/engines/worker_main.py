@@ -1,8 +1,8 @@
 """The worker process: holds one engine, reads commands from its socket, steps, sends events.
 
-The main thread owns the engine. One reader thread blocks on the socket, puts commands on a queue, answers ``Ping`` and
-``Shutdown`` while a load keeps the main thread busy, and ends the process as soon as the parent's end is closed,
-whatever native code is running. Nothing is ever sent over stdout: llama.cpp prints there.
+The main thread owns the engine. One reader thread blocks on the socket, puts commands on a queue, answers ``Heartbeat``
+at any time, and ``Ping`` and ``Shutdown`` while a load keeps the main thread busy, and ends the process as soon as the
+parent's end is closed, whatever native code is running. Nothing is ever sent over stdout: llama.cpp prints there.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from laya_desktop.node.engines.base import (
     EngineLoadError,
     EngineParams,
     Generate,
+    Heartbeat,
     Loaded,
     LoadFailed,
     Loading,
@@ -33,6 +34,7 @@ from laya_desktop.node.engines.base import (
     Ping,
     Pong,
     Probe,
+    Pulse,
     Refused,
     Shutdown,
     WorkerEvent,
@@ -59,6 +61,8 @@ class Link:
         self._sock = sock
         self._send_lock = threading.Lock()
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self.step_began_s: float | None = None
+        """When the engine began what it is doing (monotonic); None while it waits."""
         self.serving = False
         """True once the main thread reads commands between steps; before that the reader answers."""
         threading.Thread(target=self._read, name="worker-reader", daemon=True).start()
@@ -101,7 +105,10 @@ class Link:
     def _dispatch(self, command: Command) -> None:
         if isinstance(command, Shutdown) and not self.serving:
             os._exit(0)  # nothing of a half-loaded model needs closing
-        if isinstance(command, Ping) and not self.serving:
+        if isinstance(command, Heartbeat):
+            began_s = self.step_began_s
+            self.send([Pulse(time.process_time(), None if began_s is None else time.monotonic() - began_s)])
+        elif isinstance(command, Ping) and not self.serving:
             self.send([Pong(command.sent_s)])
         else:
             self._commands.put(command)
@@ -140,6 +147,7 @@ def run(link: Link) -> None:
     if isinstance(first, Probe | DryRun):
         link.send([_answer_once(first)])
     elif isinstance(first, EngineParams):
+        worker_os.limit_memory(first.memory_limit_bytes)
         try:
             engine = create_engine(first.engine)
             loaded = _load(engine, first, link)
@@ -180,6 +188,7 @@ def serve(engine: Engine, link: Link) -> None:
     was_busy = False
     while True:
         commands = link.pending() if engine.busy else [link.next_command(), *link.pending()]
+        link.step_began_s = time.monotonic()
         events: list[Message] = []
         for command in commands:
             if isinstance(command, Shutdown):
@@ -192,6 +201,7 @@ def serve(engine: Engine, link: Link) -> None:
             stats_due_s = now_s + _STATS_INTERVAL_S
             events.append(engine.stats())
         was_busy = engine.busy
+        link.step_began_s = None
         link.send(events)
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _NICE = 19
 """Measured: beside a full CPU inference load, routing p99 fell from 8.1 to 2 ms and the token rate did not change."""
+_UNTOUCHED_BYTES = 128 * 2**20
+"""Reserved by an interpreter with llama.cpp and never touched; measured 55 MB resident of 109 MB counted."""
 _OOM_SCORE_ADJ = 500
 """When memory runs out the kernel takes a worker, not the window or the user's other programs."""
 
@@ -31,6 +33,26 @@ def set_up(parent_pid: int) -> None:
             os.nice(_NICE)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(f"{_OOM_SCORE_ADJ}\n", encoding="ascii")
+
+
+def limit_memory(limit_bytes: int | None) -> None:
+    """Have the kernel refuse this process more than that, so that it fails alone; before a model is loaded.
+
+    ``RLIMIT_DATA``, not ``RLIMIT_AS``: it counts private writable memory (KV cache, buffers, repacked weights) and not
+    the mapped weight file, whose pages the kernel may drop at any time. It counts address space, so what is reserved
+    and never touched (thread stacks, allocator arenas) is allowed for. Measured with SmolLM2: an allocation beyond it
+    fails at once and llama.cpp reports it.
+    """
+    if limit_bytes is None or sys.platform == "win32":
+        return
+    import resource
+
+    wanted = limit_bytes + _UNTOUCHED_BYTES
+    with contextlib.suppress(OSError, ValueError):
+        _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard != resource.RLIM_INFINITY:
+            wanted = min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
 def _die_with(parent_pid: int) -> None:

@@ -48,3 +48,18 @@ def test_what_the_parent_saw_wins_over_the_signal() -> None:
     error = explain_death("m", -9, [], loading=False, reason="sent what is no message (x)")
     assert "sent what is no message (x)" in error.message
     assert "SIGKILL" not in error.message
+
+
+def test_deaths_have_codes() -> None:
+    tail = ["terminate called after throwing an instance of 'std::bad_alloc'"]
+    assert explain_death("m", -6, tail, loading=False).code == "out_of_memory"
+    assert explain_death("m", 1, ["libgomp: Thread creation failed"], loading=False).code == "out_of_memory"
+    assert explain_death("m", -9, [], loading=False, reason="was hung: it did not answer").code == "worker_hung"
+    assert explain_death("m", -9, [], loading=False, reason="sent what is no message").code == "worker_died"
+
+
+def test_a_kill_while_the_kernel_killed_for_memory_is_out_of_memory() -> None:
+    error = explain_death("m", -9, [], loading=False, oom_kill=True)
+    assert error.code == "out_of_memory"
+    assert "killed by the kernel because memory ran out" in error.message
+    assert explain_death("m", -6, [], loading=False, oom_kill=True).code == "worker_died"

@@ -13,8 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 import uvloop
@@ -413,3 +415,72 @@ def test_no_orphan_when_the_parent_died_before_the_worker_asked() -> None:
         command = [*worker_process.worker_command(), "--parent", "1", "--fd", str(theirs.fileno())]
         child = subprocess.run(command, pass_fds=(theirs.fileno(),), timeout=20, check=False)
     assert child.returncode == 0
+
+
+def test_a_stopped_worker_is_killed_after_missed_heartbeats_and_told_as_hung(run: Run) -> None:
+    async def work() -> None:
+        told: list[LayaError | None] = []
+        handle = WorkerHandle("m", told.append, beat_s=0.05)
+        await handle.start(params())
+        inbox = await generating(handle)
+        pid = handle.pid
+        assert pid is not None
+        began_s = time.monotonic()
+        os.kill(pid, signal.SIGSTOP)
+        refused = await inbox.until(Refused)
+        assert (refused.code, refused.status) == ("worker_hung", 503)
+        assert "did not answer" in refused.message
+        assert time.monotonic() - began_s < 5
+        assert told[0] is not None
+        assert not psutil.pid_exists(pid)
+
+    run(work())
+
+
+def test_a_busy_or_loading_worker_answers_its_heartbeats(run: Run) -> None:
+    async def work() -> None:
+        handle = WorkerHandle("m", lambda error: pytest.fail(f"unexpected exit: {error}"), beat_s=0.02)
+        await handle.start(params("fake:tokens=5,itl_ms=400,load_ms=1500"))
+        inbox = await generating(handle)
+        finished = await inbox.until(Finished)
+        assert finished.completion_tokens == 5
+        await handle.stop()
+
+    run(work())
+
+
+@linux
+def test_memory_beyond_the_limit_is_refused_and_the_death_is_told_as_out_of_memory(run: Run) -> None:
+    async def work() -> None:
+        told: list[LayaError | None] = []
+        handle = WorkerHandle("m", told.append)
+        limited = msgspec.structs.replace(
+            params("fake:tokens=100000,itl_ms=5,slot_mib=250", slots=3), memory_limit_bytes=500 * 2**20
+        )
+        await handle.start(limited)
+        first, second = [await generating(handle, r) for r in ("a", "b")]
+        third = Inbox()
+        handle.generate(Generate("c", prompt="x"), third)
+        for inbox in (first, second, third):
+            refused = await inbox.until(Refused)
+            assert (refused.code, refused.status) == ("out_of_memory", 503)
+        assert told[0] is not None
+        assert "ran out of memory" in told[0].message
+        assert "max_seq_len" in (told[0].hint or "")
+
+    run(work())
+
+
+def kernel_file(pid: int | None, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
+@linux
+def test_the_kernel_takes_a_worker_before_the_node(run: Run) -> None:
+    async def work() -> None:
+        handle = WorkerHandle("m")
+        await handle.start(params())
+        assert kernel_file(handle.pid, "oom_score_adj") == "500\n"
+        await handle.stop()
+
+    run(work())
