@@ -26,10 +26,12 @@ from types import FrameType
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from laya_desktop.node.engines.dialect import describe_tools, dialect_of
 
 RENDER_LIMIT_S = 1.0
 OUTPUT_LIMIT_CHARS = 32 * 1024**2
@@ -82,6 +84,7 @@ class ChatTemplate:
 
     Attributes:
         source: the template's text.
+        dialect: how the model that it belongs to writes calls and thinking.
     """
 
     def __init__(self, source: str, bos: str, eos: str, control_texts: Iterable[str] = ()) -> None:
@@ -95,6 +98,7 @@ class ChatTemplate:
         environment.globals |= {"raise_exception": _raise, "strftime_now": _strftime_now}
         try:
             self._template = environment.from_string(source)
+            self.dialect = dialect_of(source, meta.find_undeclared_variables(environment.parse(source)))
         except jinja2.TemplateError as error:
             raise TemplateError(f"The model's chat template does not compile: {error}.") from error
         self._control = _ControlTexts(control_texts)
@@ -104,20 +108,25 @@ class ChatTemplate:
         messages: list[dict[str, object]],
         tools: list[dict[str, object]] | None = None,
         limit_s: float = RENDER_LIMIT_S,
+        more: Mapping[str, object] | None = None,
     ) -> list[str]:
         """The prompt, in pieces that are tokenised one by one.
 
         Args:
             messages: in OpenAI's form.
-            tools: in OpenAI's form, or None.
+            tools: in OpenAI's form, or None; a template that knows no tools gets them described in the messages.
             limit_s: seconds after which rendering is given up.
+            more: variables that the template may know (``enable_thinking`` …).
 
         Raises:
             TemplateError: bad messages, or a template that fails, refuses or takes too long.
         """
-        mark = _unused_mark(messages)
+        mark = _unused_mark([messages, tools])
         prepared = [self._prepare(i, m, mark) for i, m in enumerate(messages)]
-        values = self._tokens | {"messages": prepared, "tools": tools, "add_generation_prompt": True}
+        shown = self._cut_all(tools, mark) if tools else None
+        if not self.dialect.knows_tools and (tools or "tool_calls" not in self.source):
+            prepared, shown = describe_tools(prepared, shown or []), None
+        values = {**(more or {}), **self._tokens, "messages": prepared, "tools": shown, "add_generation_prompt": True}
         try:
             text = _within(limit_s, lambda: self._collect(values))
         except TemplateError:
@@ -136,6 +145,19 @@ class ChatTemplate:
             if size > OUTPUT_LIMIT_CHARS:
                 raise TemplateError(f"The rendered prompt is longer than {OUTPUT_LIMIT_CHARS:,} characters.")
         return "".join(out)
+
+    def opens_thinking(self, pieces: list[str]) -> bool:
+        """True where the prompt ends inside the model's thinking."""
+        thinking = self.dialect.thinking
+        return thinking is not None and bool(pieces) and pieces[-1].rstrip().endswith(thinking[0])
+
+    def _cut_all(self, value: Any, mark: str) -> Any:
+        """Control spellings broken in every text of a JSON value."""
+        if isinstance(value, str):
+            return self._control.cut(value, mark)
+        if isinstance(value, list):
+            return [self._cut_all(v, mark) for v in value]
+        return {k: self._cut_all(v, mark) for k, v in value.items()} if isinstance(value, dict) else value
 
     def _prepare(self, index: int, message: Mapping[str, object], mark: str) -> dict[str, object]:
         """A copy that templates can read: plain text content, arguments as objects, control spellings broken."""
@@ -181,9 +203,9 @@ def _with_object_arguments(call: object) -> object:
     return call | {"function": function | {"arguments": arguments}}
 
 
-def _unused_mark(messages: list[dict[str, object]]) -> str:
-    """A private-use character that no message contains."""
-    text = json.dumps(messages, ensure_ascii=False, default=str)
+def _unused_mark(values: object) -> str:
+    """A private-use character that none of the values contains."""
+    text = json.dumps(values, ensure_ascii=False, default=str)
     for code in _MARKS:
         if (mark := chr(code)) not in text:
             return mark
