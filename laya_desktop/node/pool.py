@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from laya_desktop.errors import LayaError, near
 from laya_desktop.node.answers import AnswerCaches, OffLoop
@@ -22,7 +22,7 @@ from laya_desktop.node.runtime import MakeRoom, ModelRuntime, ParamsFactory
 from laya_desktop.node.scheduler import Scheduler
 from laya_desktop.node.tasks import spawn
 from laya_desktop.node.tickets import Ticket, estimate_tokens
-from laya_desktop.state.enums import ModelState, Phase
+from laya_desktop.state.enums import ModelState, Phase, Priority
 from laya_desktop.state.events import Event, ModelFailed, ModelLoaded, ModelUnloaded, Notice
 
 if TYPE_CHECKING:
@@ -35,12 +35,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FAILED_REST_S = 10.0
-"""After a failed load, requests are refused with its reason for so long before one of them tries again."""
+KEPT_CODES = ("will_not_fit", "overloaded", "out_of_memory", "restarts_ended")
+"""Codes of a failure that callers get as they are; any other is ``model_failed``."""
+
+LoadGate = Callable[["ModelRuntime", "EngineParams", bool], Coroutine[Any, Any, "EngineParams"]]
+"""May this load go ahead (True: a person insists)? Returns what the worker gets. Raises LayaError."""
 
 
 async def _here(call: Callable[[], object]) -> object:
     return call()
+
+
+async def _let_in(_runtime: ModelRuntime, params: EngineParams, _override: bool) -> EngineParams:
+    return params
 
 
 class ModelPool:
@@ -55,6 +62,7 @@ class ModelPool:
         *,
         make_room: MakeRoom | None = None,
         off_loop: OffLoop = _here,
+        admit_load: LoadGate = _let_in,
     ) -> None:
         """Begin without models.
 
@@ -65,7 +73,11 @@ class ModelPool:
             changed: called when a new snapshot is worth publishing.
             make_room: waits for memory before a load; None: loads never wait.
             off_loop: runs blocking calls elsewhere.
+            admit_load: refuses loads, or adds limits to their parameters.
         """
+        self.refuse_batch: Callable[[], LayaError | None] = lambda: None
+        """The guard's refusal of batch requests, while there is one."""
+        self._admit_load = admit_load
         self._make_handle = make_handle
         self._make_params = make_params
         self._emit = emit
@@ -96,13 +108,17 @@ class ModelPool:
                 runtime.retired = True
                 spawn(self._retire(runtime), f"retire {name}")
 
-    async def load(self, name: str, device: str | None) -> None:
-        """Load a model. Raises LayaError."""
-        await self._runtime(name).load(device)
+    async def load(self, name: str, device: str | None, *, override: bool = False) -> None:
+        """Load a model by hand; ``override``: against the guard's advice, this once. Raises LayaError."""
+        await self._runtime(name).load(device, by_hand=True, override=override)
 
-    async def unload(self, name: str, reason: str = "asked") -> None:
-        """Unload a model once its running answers are done."""
-        await self._runtime(name).unload(reason)
+    async def unload(self, name: str, reason: str = "asked", *, keep_waiting: bool = False) -> None:
+        """Unload a model once its running answers are done; ``keep_waiting``: who waits has it loaded again."""
+        await self._runtime(name).unload(reason, keep_waiting=keep_waiting)
+
+    def hold_batch(self, *, on: bool) -> None:
+        """Keep batch requests waiting, whatever is free."""
+        self._scheduler.hold_batch = on
 
     def clear_cache(self, name: str) -> None:
         """Forget a model's kept answers. Raises LayaError."""
@@ -137,7 +153,7 @@ class ModelPool:
     def load_of(self, name: str) -> TargetLoad:
         """Requests that a model runs or that wait for it, and whether it can begin."""
         runtime = self._runtimes.get(name)
-        if runtime is None or runtime.retired or self._rests(runtime, time.monotonic()):
+        if runtime is None or runtime.retired or runtime.restart_in_s or runtime.rests_for_s(time.monotonic()):
             return TargetLoad(0, Readiness.BROKEN)
         ready = Readiness.READY if runtime.state is ModelState.READY else Readiness.TO_BE_LOADED
         return TargetLoad(sum(self._scheduler.counts(name)), ready)
@@ -213,9 +229,11 @@ class ModelPool:
     def on_progress(self, runtime: ModelRuntime) -> None:
         """Shown with the next snapshot."""
 
-    async def before_start(self, runtime: ModelRuntime, params: EngineParams) -> None:
-        """Kept answers of another file are forgotten."""
+    async def before_start(self, runtime: ModelRuntime, params: EngineParams, *, override: bool) -> EngineParams:
+        """Ask whether the load may go ahead; kept answers of another file are forgotten."""
+        params = await self._admit_load(runtime, params, override)
         await self._answers.before_load(runtime.name, params)
+        return params
 
     def on_loaded(self, runtime: ModelRuntime) -> None:
         """Let waiting requests run."""
@@ -241,6 +259,15 @@ class ModelPool:
             self._scheduler.on_gone(runtime.name, stopped)
         self._scheduler.on_gone(runtime.name, None)
         self._emit(ModelUnloaded(runtime.name, reason))
+        self._changed()
+
+    def on_lost(self, runtime: ModelRuntime, error: LayaError, restart_in_s: float) -> None:
+        """Fail what it was answering; what waits goes on waiting for the restart."""
+        log.error("Model '%s' died and is started again in %g s: %s", runtime.name, restart_in_s, error)
+        self._answers.on_gone(runtime.name)
+        self._scheduler.on_lost(runtime.name, error)
+        text = f"{error.message} It is started again in {restart_in_s:g} s."
+        self._emit(ModelFailed(runtime.name, text, runtime.log_tail))
         self._changed()
 
     def on_failed(self, runtime: ModelRuntime, error: LayaError) -> None:
@@ -294,6 +321,8 @@ class ModelPool:
         ticket = stream.ticket
         self._streams[ticket.request_id] = stream
         try:
+            if ticket.priority is Priority.BATCH and (refusal := self.refuse_batch()) is not None:
+                raise refusal
             self._refuse_while_failed(runtime, now_s)
             self._scheduler.on_request(ticket, now_s)
         except LayaError:
@@ -301,20 +330,13 @@ class ModelPool:
             raise
 
     @staticmethod
-    def _rests(runtime: ModelRuntime, now_s: float) -> bool:
-        """True for a while after a failure."""
-        failed_s = runtime.failed_s if runtime.state is ModelState.FAILED else None
-        return failed_s is not None and now_s < failed_s + FAILED_REST_S
-
-    def _refuse_while_failed(self, runtime: ModelRuntime, now_s: float) -> None:
-        if runtime.state is not ModelState.FAILED or runtime.failed_s is None or runtime.error is None:
-            return
-        left_s = runtime.failed_s + FAILED_REST_S - now_s
-        if left_s > 0:
+    def _refuse_while_failed(runtime: ModelRuntime, now_s: float) -> None:
+        left_s = runtime.rests_for_s(now_s)
+        if left_s > 0 and runtime.error is not None:
             raise LayaError(
                 f"The model '{runtime.name}' could not be used: {runtime.error.message}",
                 hint=runtime.error.hint,
-                code="model_failed",
+                code=runtime.error.code if runtime.error.code in KEPT_CODES else "model_failed",
                 status=503,
                 retry_after_s=max(1.0, left_s),
             )

@@ -27,6 +27,8 @@ def waiting_for(runtime: ModelRuntime) -> str:
     """What a request of this model waits for, in words."""
     if runtime.load_note is not None:
         return runtime.load_note
+    if runtime.restart_in_s is not None:
+        return "the model to be started again"
     if runtime.state is ModelState.LOADING:
         done = f" ({runtime.progress:.0%})" if runtime.progress else ""
         return f"the model to load{done}"
@@ -66,6 +68,8 @@ def model_snapshot(
         state=runtime.state,
         progress=runtime.progress,
         error=str(runtime.error) if runtime.error else None,
+        error_code=runtime.error.code if runtime.error else None,
+        restarts=runtime.deaths,
         log_tail=runtime.log_tail,
         device=loaded.device if loaded else None,
         device_note=_notes(loaded) if loaded else None,
@@ -89,10 +93,16 @@ def model_snapshot(
         replicas=runtime.config.replicas,
         pids=pids,
         pinned=runtime.config.pin,
-        load_note=runtime.load_note,
+        load_note=_load_note(runtime),
         expected_wait_s=expected_wait_s,
         cache=cache,
     )
+
+
+def _load_note(runtime: ModelRuntime) -> str | None:
+    if (restart_s := runtime.restart_in_s) is not None:
+        return f"starts again in {restart_s:.0f} s"
+    return runtime.load_note
 
 
 def _notes(loaded: Loaded) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from laya_desktop.errors import LayaError
 from laya_desktop.node.params import changed_load_keys
 from laya_desktop.node.replicas import HandleFactory, ReplicaSet
+from laya_desktop.node.survival import MOST_DEATHS, WINDOW_S, Restarts
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 
@@ -26,6 +27,11 @@ log = logging.getLogger(__name__)
 STOP_GRACE_S = 2.0
 RESTORE_S, MAX_RESTORE_S = 10.0, 300.0
 """Seconds until a dead replica is started again; doubled each time up to the second figure."""
+
+FAILED_REST_S = 10.0
+"""After a failed load, requests are refused with its reason for so long before one of them tries again."""
+DEATHS = ("worker_died", "worker_hung")
+"""Codes of a death during a restart after which another is tried; not for want of memory, which would only repeat."""
 
 ParamsFactory = Callable[["ModelConfig", str | None], "EngineParams"]
 """Resolves a model's configuration and the device asked for into what the worker loads. Raises LayaError."""
@@ -53,8 +59,11 @@ class RuntimeListener(Protocol):
         """No more dispatches; the worker stops when the running answers are done."""
         ...
 
-    async def before_start(self, runtime: ModelRuntime, params: EngineParams) -> None:
-        """The workers are about to start with these parameters."""
+    async def before_start(self, runtime: ModelRuntime, params: EngineParams, *, override: bool) -> EngineParams:
+        """The workers are about to start; returns what they get. Raises LayaError where they may not.
+
+        ``override``: a person insists on this load.
+        """
         ...
 
     def on_unloaded(self, runtime: ModelRuntime, reason: str, *, keep_waiting: bool) -> None:
@@ -69,8 +78,12 @@ class RuntimeListener(Protocol):
         """All workers serve again."""
         ...
 
+    def on_lost(self, runtime: ModelRuntime, error: LayaError, restart_in_s: float) -> None:
+        """The worker died; what waits goes on waiting for the restart."""
+        ...
+
     def on_failed(self, runtime: ModelRuntime, error: LayaError) -> None:
-        """The load failed or the worker died."""
+        """The load failed, or the worker died and is not started again."""
         ...
 
 
@@ -113,6 +126,11 @@ class ModelRuntime:
         self._idle = asyncio.Event()
         self._idle.set()
         self._abort = False
+        self._override = False
+        self._restarts = Restarts()
+        self._restart: asyncio.TimerHandle | None = None
+        self._restart_device = ""
+        self._restarting = False
 
     @property
     def name(self) -> str:
@@ -134,14 +152,39 @@ class ModelRuntime:
         """Settings that changed since the load and wait for the next one."""
         return changed_load_keys(self.loaded_config, self.config) if self.loaded_config else ()
 
-    async def load(self, device: str | None) -> None:
+    @property
+    def deaths(self) -> int:
+        """Unexpected deaths within the last five minutes."""
+        return self._restarts.recent(time.monotonic())
+
+    @property
+    def restart_in_s(self) -> float | None:
+        """Seconds until a planned restart; None: none is planned."""
+        return None if self._restart is None else max(0.0, self._restart.when() - asyncio.get_running_loop().time())
+
+    def rests_for_s(self, now_s: float) -> float:
+        """Seconds for which requests are refused after a failure; 0: one may try to load it."""
+        if self.state is not ModelState.FAILED or self.failed_s is None or self._restart is not None:
+            return 0.0
+        return max(0.0, self.failed_s + FAILED_REST_S - now_s, self._restarts.closes_in_s(now_s))
+
+    async def load(self, device: str | None, *, by_hand: bool = False, override: bool = False) -> None:
         """Load, or reload when the device or the configuration differs from what is loaded.
+
+        Args:
+            device: None: the configured one.
+            by_hand: a person asks, so earlier deaths are forgotten.
+            override: load although the guard advises against it, this once.
 
         Raises:
             LayaError: why it failed, what next; the state is then ``failed``.
         """
         wanted = device or self.config.device
         async with self._lock:
+            self._plan_restart(None)
+            if by_hand:
+                self._restarts.reset()
+            self._override = override
             if self.state is ModelState.READY:
                 if self._device == wanted and not self.changed_keys:
                     return
@@ -159,6 +202,10 @@ class ModelRuntime:
         """
         await self._call_off()
         async with self._lock:
+            if self._restart is not None:
+                self._plan_restart(None)
+                self._set_gone(ModelState.UNLOADED)
+                self._listener.on_unloaded(self, reason, keep_waiting=False)
             if self.state is not ModelState.READY:
                 return
             if not await self._drain(reload=keep_waiting, grace_s=grace_s):
@@ -216,7 +263,7 @@ class ModelRuntime:
         try:
             params = self._make_params(config, device)
             await self._wait_for_room(device)
-            await self._listener.before_start(self, params)
+            params = await self._listener.before_start(self, params, override=self._override)
             if self._abort:
                 raise LayaError(f"The load of '{config.name}' was stopped.", code="load_cancelled", status=503)
             handle = ReplicaSet(config.name, config.replicas, self._make_handle, self._on_exit, self._on_lost)
@@ -240,6 +287,7 @@ class ModelRuntime:
             raise wrapped from fault
         self.state, self.progress, self._device, self.loaded_config = ModelState.READY, None, device, config
         self._restore_at_s, self._restore_after_s = None, RESTORE_S
+        self._restarts.on_ready(time.monotonic())
         self._touch()
         self._listener.on_loaded(self)
 
@@ -286,7 +334,7 @@ class ModelRuntime:
 
     def _on_exit(self, handle: ReplicaSet, error: LayaError) -> None:
         if handle is self.handle and self.state in (ModelState.READY, ModelState.UNLOADING):
-            self._fail(error, handle)
+            self._fail(error, handle, served=self.state is ModelState.READY)
 
     def _on_lost(self, handle: ReplicaSet, error: LayaError, request_ids: tuple[str, ...]) -> None:
         if handle is not self.handle:
@@ -299,15 +347,49 @@ class ModelRuntime:
         self._restore_at_s = time.monotonic() + self._restore_after_s
         self._restore_after_s = min(MAX_RESTORE_S, 2 * self._restore_after_s)
 
-    def _fail(self, error: LayaError, handle: ReplicaSet | None) -> None:
+    def _fail(self, error: LayaError, handle: ReplicaSet | None, *, served: bool = False) -> None:
+        """The load failed, or (``served``) the worker died in use and is started again, unless it did so too often."""
         tail = handle.log_tail if handle is not None else ()
         if handle is not None:
             spawn(handle.stop(0.0), f"stop worker of {self.name}")
+        device = self._device or self._restart_device
         self._set_gone(ModelState.UNLOADED if self._abort else ModelState.FAILED)
         if self._abort:
             return
-        self.error, self.log_tail, self.failed_s = error, tail, time.monotonic()
-        self._listener.on_failed(self, error)
+        delay_s, now_s = None, time.monotonic()
+        if (served or (self._restarting and error.code in DEATHS)) and not self.retired:
+            delay_s = self._restarts.on_death(now_s)
+            if delay_s is None:
+                error = _too_often(error)
+        self.error, self.log_tail, self.failed_s = error, tail, now_s
+        self._restart_device = device
+        if delay_s is None:
+            self._listener.on_failed(self, error)
+        else:
+            self._plan_restart(delay_s)
+            self._listener.on_lost(self, error, delay_s)
+
+    def _plan_restart(self, delay_s: float | None) -> None:
+        """Start again after so many seconds; None: do not."""
+        if self._restart is not None:
+            self._restart.cancel()
+            self._restart = None
+        if delay_s is not None:
+            self._restart = asyncio.get_running_loop().call_later(
+                delay_s, lambda: spawn(self._start_again(), f"restart {self.name}")
+            )
+
+    async def _start_again(self) -> None:
+        async with self._lock:
+            if self._restart is None or self.state is not ModelState.FAILED:
+                return
+            self._restart, self._restarting, self._override = None, True, False
+            try:
+                await self._load(self._restart_device)
+            except LayaError as error:
+                log.debug("Restart of '%s' failed: %s", self.name, error)  # told through on_failed or on_lost
+            finally:
+                self._restarting = False
 
     def _set_gone(self, state: ModelState) -> None:
         self.state, self.handle, self.loaded, self.progress = state, None, None, None
@@ -317,3 +399,13 @@ class ModelRuntime:
 
     def _touch(self) -> None:
         self.last_used_s, self.last_used_unix_s = time.monotonic(), time.time()
+
+
+def _too_often(error: LayaError) -> LayaError:
+    """The error of a death after which nothing is started again by itself."""
+    return LayaError(
+        f"{error.message} It died {MOST_DEATHS} times within {WINDOW_S / 60:.0f} minutes, so it is not restarted.",
+        hint=f"Remove the cause and load it by hand; until then its requests are refused. {error.hint or ''}".rstrip(),
+        code="restarts_ended",
+        status=503,
+    )

@@ -59,6 +59,8 @@ class Scheduler:
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
+        self.hold_batch = False
+        """The guard's wish: batch requests wait, whatever is free."""
         self._lanes: dict[str, _Lane] = {}
 
     def configure(self, queues: dict[str, QueueConfig]) -> None:
@@ -101,9 +103,7 @@ class Scheduler:
             lane.interactive_s = now_s
         self._refuse_when_full(lane, ticket, now_s)
         lane.waiting.append(ticket)
-        if lane.state in (ModelState.UNLOADED, ModelState.FAILED):
-            lane.state = ModelState.LOADING
-            self._effects.start_load(ticket.model)
+        self._start(ticket.model, lane)
         self._fill(lane, now_s)
 
     def on_finished(self, ticket: Ticket, now_s: float, *, complete: bool = True) -> None:
@@ -169,9 +169,8 @@ class Scheduler:
         if lane.removed:
             del self._lanes[model]
         if error is None:
-            if lane.waiting and not lane.removed:
-                lane.state = ModelState.LOADING
-                self._effects.start_load(model)
+            if not lane.removed:
+                self._start(model, lane)
             return
         running = list(lane.running.values())
         lane.running.clear()
@@ -180,9 +179,23 @@ class Scheduler:
         for ticket in running:
             self._effects.reject(ticket, error)
 
+    def on_lost(self, model: str, error: LayaError) -> None:
+        """The worker died and is started again soon: what it answered fails, what waits goes on waiting."""
+        lane = self._lanes.get(model)
+        if lane is None or lane.removed:
+            self.on_gone(model, error)
+            return
+        lane.slots, lane.state = 0, ModelState.LOADING
+        running = list(lane.running.values())
+        lane.running.clear()
+        lane.started_s.clear()
+        for ticket in running:
+            self._effects.reject(ticket, error)
+
     def on_tick(self, now_s: float) -> None:
         """Reject what has waited too long, and give a slot that is no longer kept for interactive requests away."""
-        for lane in self._lanes.values():
+        for model, lane in self._lanes.items():
+            self._start(model, lane)
             self._fill(lane, now_s)
             for ticket in [t for t in lane.waiting if now_s >= min(t.arrived_s + lane.queue.max_wait, t.deadline_s)]:
                 lane.waiting.remove(ticket)
@@ -210,6 +223,16 @@ class Scheduler:
         lane = self._lanes.get(model)
         return (len(lane.waiting), len(lane.running)) if lane else (0, 0)
 
+    def _start(self, model: str, lane: _Lane) -> None:
+        """Have a model loaded that somebody waits for; a batch request that is held does not count."""
+        idle = lane.state in (ModelState.UNLOADED, ModelState.FAILED)
+        if idle and any(not self._is_held(t) for t in lane.waiting):
+            lane.state = ModelState.LOADING
+            self._effects.start_load(model)
+
+    def _is_held(self, ticket: Ticket) -> bool:
+        return self.hold_batch and ticket.priority is Priority.BATCH
+
     def _fill(self, lane: _Lane, now_s: float) -> None:
         while lane.state is ModelState.READY and lane.waiting and len(lane.running) < lane.slots:
             ticket = self._next(lane, now_s)
@@ -224,14 +247,17 @@ class Scheduler:
             self._effects.dispatch(ticket)
 
     def _next(self, lane: _Lane, now_s: float) -> Ticket | None:
-        """Who runs next; None: the free slot is kept for an interactive request."""
+        """Who runs next; None: the free slot is kept for an interactive request, or only batch requests wait, held."""
+        waiting = [t for t in lane.waiting if not self._is_held(t)] if self.hold_batch else lane.waiting
+        if not waiting:
+            return None
         if lane.queue.policy == "fifo":
-            return lane.waiting[0]
-        first = min(lane.waiting, key=lambda t: order_key(t, now_s))
+            return waiting[0]
+        first = min(waiting, key=lambda t: order_key(t, now_s))
         recent = lane.interactive_s is not None and now_s - lane.interactive_s < RESERVE_S
         is_last_slot = lane.slots > 1 and len(lane.running) == lane.slots - 1
         if recent and is_last_slot and first.priority is not Priority.INTERACTIVE:
-            return next((t for t in lane.waiting if t.priority is Priority.INTERACTIVE), None)
+            return next((t for t in waiting if t.priority is Priority.INTERACTIVE), None)
         return first
 
     @staticmethod

@@ -49,6 +49,10 @@ class Restarts:
         """True while it died too often to be started without being asked."""
         return self.recent(now_s) >= MOST_DEATHS
 
+    def closes_in_s(self, now_s: float) -> float:
+        """Seconds until it may be started again without a person; 0 while the circuit is closed."""
+        return max(0.0, self._deaths[0] + WINDOW_S - now_s) if self.is_open(now_s) else 0.0
+
     def reset(self) -> None:
         """A person loads it: all is forgotten."""
         self._deaths.clear()

@@ -46,7 +46,9 @@ def test_the_circuit_closes_with_time_or_by_hand() -> None:
     for now_s in (0.0, 1.0, 2.0):
         restarts.on_death(now_s)
     assert restarts.is_open(WINDOW_S - 1)
+    assert restarts.closes_in_s(100.0) == WINDOW_S - 100.0
     assert not restarts.is_open(WINDOW_S + 1)
+    assert restarts.closes_in_s(WINDOW_S + 1) == 0.0
     restarts.on_death(WINDOW_S + 1)
     restarts.reset()
     assert not restarts.is_open(WINDOW_S + 2)
