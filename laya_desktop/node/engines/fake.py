@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, fields
 
 from laya_desktop.errors import near
+from laya_desktop.node.engines import worker_os
 from laya_desktop.node.engines.base import (
     EngineLoadError,
     EngineParams,
@@ -109,6 +110,7 @@ class FakeEngine:
     def load(self, params: EngineParams, progress: ProgressSink) -> Loaded:
         """Pretend to load for ``load_ms``."""
         began_s = time.monotonic()
+        worker_os.limit_memory(params.memory_limit_bytes)
         self._settings = parse_path(params.path)
         for i in range(_LOAD_STEPS):
             progress(i / _LOAD_STEPS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import llama_library, llama_sampler
+from laya_desktop.node.engines import llama_library, llama_sampler, worker_os
 from laya_desktop.node.engines.base import (
     EngineParams,
     Finished,
@@ -77,7 +77,10 @@ class LlamaEngine:
         """
         began_s = time.monotonic()
         llama_library.initialise()
-        opened = open_model(params, place_where_it_fits(params), lambda v: progress(min(v, 0.99)))
+        placement = place_where_it_fits(params)
+        if not placement.devices:
+            worker_os.limit_memory(params.memory_limit_bytes)
+        opened = open_model(params, placement, lambda v: progress(min(v, 0.99)))
         self._open = opened
         self._vocab = Vocab(opened.model)
         self._suppressed = self._vocab.suppressed()

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from laya_desktop.node.engines import transformers_sampler
+from laya_desktop.node.engines import transformers_sampler, worker_os
 from laya_desktop.node.engines.base import (
     EngineParams,
     Finished,
@@ -96,7 +96,10 @@ class TransformersEngine:
         """
         began_s = time.monotonic()
         progress(0.0)
-        opened = self._open = open_model(params, place(params), progress)
+        placement = place(params)
+        if placement.device.type == "cpu":
+            worker_os.limit_memory(params.memory_limit_bytes)
+        opened = self._open = open_model(params, placement, progress)
         self._vocab_size = int(opened.config.vocab_size)
         self._prompts = Prompts(opened.tokenizer, self._vocab_size)
         self._ends = opened.end_tokens

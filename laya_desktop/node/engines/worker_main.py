@@ -147,7 +147,6 @@ def run(link: Link) -> None:
     if isinstance(first, Probe | DryRun):
         link.send([_answer_once(first)])
     elif isinstance(first, EngineParams):
-        worker_os.limit_memory(first.memory_limit_bytes)
         try:
             engine = create_engine(first.engine)
             loaded = _load(engine, first, link)
