@@ -13,26 +13,28 @@ import msgspec
 
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
-from laya_desktop.node.engines.base import DryRun, DryRunDone, EngineLoadError, EngineParams
+from laya_desktop.node.dry_runs import Ask, ask_worker
+from laya_desktop.node.engines.base import DryRunDone, EngineLoadError, EngineParams
 from laya_desktop.node.engines.fake import parse_path
-from laya_desktop.node.engines.oneshot import ask
 from laya_desktop.state.enums import Verdict
 from laya_desktop.state.snapshot import MemoryEstimate
 
-TIMEOUT_S = 60.0
 TIGHT_FRACTION = 0.9
 """Above this share of what is free a load is called tight: other programs move, and estimates leave out some MB."""
 _CONTEXT_STEP = 256
 
 
-async def estimate(model: ModelConfig, path: Path, device: str, free_bytes: int | None) -> MemoryEstimate:
+async def estimate(
+    model: ModelConfig, path: Path, device: str, free_bytes: int | None, dry_run: Ask = ask_worker
+) -> MemoryEstimate:
     """Estimate a load.
 
     Args:
         model: its settings; ``path`` and ``device`` win over the model's own.
         path: the resolved model file.
         device: ``auto``, ``cpu``, ``gpu`` or ``gpu:N``.
-        free_bytes: free on that device after the guard's reserve; None: unknown.
+        free_bytes: what it may take on that device; None: unknown.
+        dry_run: asks llama.cpp.
     """
     if model.engine == "fake":
         return _of_fake(str(path), free_bytes)
@@ -45,11 +47,10 @@ async def estimate(model: ModelConfig, path: Path, device: str, free_bytes: int 
         max_seq_len=model.max_seq_len,
     )
     try:
-        answer = await ask(model.name, DryRun(params), TIMEOUT_S)
+        answer = await dry_run(params)
     except LayaError as error:
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)
-    assert isinstance(answer, DryRunDone)
     return judge(for_replicas(answer, model.replicas), model.batch_size, model.max_seq_len, free_bytes)
 
 

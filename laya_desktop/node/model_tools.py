@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laya_desktop import paths
 from laya_desktop.node import memory, memory_torch
+from laya_desktop.node.dry_runs import DryRuns, file_identity
 from laya_desktop.node.engines import model_file, probe
 from laya_desktop.node.model_finder import ModelFinder
 from laya_desktop.node.model_places import places
@@ -30,6 +31,7 @@ class ModelTools:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._finder = ModelFinder()
+        self._dry_runs = DryRuns(executor)
 
     async def probe(self) -> Capability:
         """What this machine and this llama.cpp build can do with GPUs."""
@@ -50,7 +52,11 @@ class ModelTools:
         if model.engine == "transformers":
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._executor, memory_torch.estimate, model, path, device, free)
-        return await memory.estimate(model, path, device, free)
+        return await memory.estimate(model, path, device, free, self._dry_runs)
+
+    async def identify(self, path: str) -> Hashable:
+        """What tells a model file from another, or from its next version."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, file_identity, path)
 
 
 def free_bytes(machine: MachineSnapshot, device: str, *, reserve_bytes: int) -> int | None:

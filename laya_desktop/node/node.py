@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,16 +23,19 @@ from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.config_keeper import ConfigKeeper
 from laya_desktop.node.config_watch import ConfigWatch
+from laya_desktop.node.guarding import Guarding
+from laya_desktop.node.load_gate import LoadGate
 from laya_desktop.node.metrics import Metrics
-from laya_desktop.node.model_tools import free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestLog, RequestRecord, new_request_id
+from laya_desktop.node.room import Room, ceiling_bytes, room_for
 from laya_desktop.node.routing import RoutingTable
+from laya_desktop.node.survival import SleepWatch
 from laya_desktop.node.swap import RoomMaker
 from laya_desktop.node.tasks import spawn
-from laya_desktop.state.enums import NodeState
+from laya_desktop.state.enums import NodeState, Verdict
 from laya_desktop.state.events import ConfigApplied, ConfigSaved, Event, NodeStateChanged, Notice
 from laya_desktop.state.snapshot import (
     Capability,
@@ -83,6 +87,13 @@ class Node:
         self._sample: TelemetrySample | None = None
         self._requests = RequestLog()
         self._listener: ListenerApi | None = None
+        gate = LoadGate(
+            sheds=lambda: self._guard.mode == "shed",
+            refusal=lambda: self._guarding.refuse_loads(),
+            estimate=self.estimate_model,
+            ceiling=self._ceiling,
+            identify=parts.tools.identify,
+        )
         self._pool = ModelPool(
             parts.make_handle,
             self._params,
@@ -90,7 +101,10 @@ class Node:
             self.request_publish,
             make_room=self._make_room,
             off_loop=self._off_loop,
+            gate=gate,
         )
+        self._guarding = Guarding(self._pool, self.emit)
+        self._sleep = SleepWatch()
         self._room = RoomMaker(
             runtimes=lambda: self._pool.runtimes,
             waiting=self._pool.waiting,
@@ -184,9 +198,9 @@ class Node:
             return self.upstreams.get(name).load
         return self._pool.load_of(name)
 
-    async def load_model(self, name: str, device: str | None = None) -> None:
-        """Load a model. Raises LayaError."""
-        await self._pool.load(name, device)
+    async def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> None:
+        """Load a model; ``override``: although the guard advises against it, this once. Raises LayaError."""
+        await self._pool.load(name, device, override=override)
 
     async def unload_model(self, name: str) -> None:
         """Unload a model once its running answers are done."""
@@ -195,6 +209,12 @@ class Node:
     async def clear_cache(self, name: str) -> None:
         """Forget a model's kept answers. Raises LayaError."""
         self._pool.clear_cache(name)
+
+    def undo_guard_action(self, action_id: str) -> str:
+        """Take an action of the guard back; what it was, in words. Raises LayaError."""
+        done = self._guarding.undo(action_id)
+        self.request_publish()
+        return done
 
     def cancel_request(self, request_id: str) -> bool:
         """Cancel a live request; False when it is already over."""
@@ -340,9 +360,9 @@ class Node:
         has_gpu = bool(machine.gpus) if params.engine == "transformers" else self._capability.gpu_available
         if params.device == "auto" and not has_gpu:
             params = msgspec.structs.replace(params, device="cpu")
-        reserve = self._guard.reserve_vram if params.device.startswith("gpu") else self._guard.reserve_ram
-        free = free_bytes(machine, params.device, reserve_bytes=reserve)
-        return await self._parts.tools.estimate(model, Path(params.path), params.device, free)
+        room = room_for(model, machine, params.device, self._guard)
+        found = await self._parts.tools.estimate(model, Path(params.path), params.device, room.free_bytes)
+        return _with_limit(found, room)
 
     # -- events and snapshots
 
@@ -379,6 +399,7 @@ class Node:
             machine=self._sample.machine if self._sample else NodeSnapshot().machine,
             forecasts=self._parts.forecaster.forecasts,
             capability=self._capability,
+            guard=self._guarding.snapshot(),
         )
         self.snapshot = snapshot
         self._publish_out(snapshot)
@@ -400,7 +421,11 @@ class Node:
         self.metrics.tick(now_s)
         self._pool.tick(now_s)
         waiting = {m.name: (m.waiting, m.queue_limit) for m in self.snapshot.models}
-        self._parts.forecaster.update(now_s, self._sample.machine, waiting, self._guard)
+        unix_s, machine, guard = time.time(), self._sample.machine, self._guard
+        forecasts = self._parts.forecaster.update(now_s, machine, waiting, guard)
+        self._guarding.update(now_s, unix_s, forecasts, machine, guard.mode)
+        if (slept_s := self._sleep.slept_s(now_s, unix_s)) is not None:
+            self._on_wake(slept_s)
         self.publish()
 
     # -- inside
@@ -454,11 +479,21 @@ class Node:
     async def _make_room(self, runtime: ModelRuntime, device: str) -> None:
         await self._room.make_room(runtime, device)
 
-    async def _free_now(self, gpu: bool) -> int | None:
-        """Free on the first GPU or in RAM after the guard's reserve, measured now."""
+    async def _free_now(self, model: ModelConfig, gpu: bool) -> int | None:
+        """What the model may take on the first GPU or in RAM, measured now."""
         sample = await self._parts.telemetry.read(self._pool.worker_pids())
-        reserve = self._guard.reserve_vram if gpu else self._guard.reserve_ram
-        return free_bytes(sample.machine, "gpu" if gpu else "cpu", reserve_bytes=reserve)
+        return room_for(model, sample.machine, "gpu" if gpu else "cpu", self._guard).free_bytes
+
+    def _ceiling(self, model: ModelConfig, override: bool) -> int | None:
+        return ceiling_bytes(model, self.snapshot.machine, self._guard, override=override)
+
+    def _on_wake(self, slept_s: float) -> None:
+        """Devices may have come, gone or been reset meanwhile."""
+        log.info(
+            "The machine slept for %.0f s (or its clock was set): sensors and devices are looked at again", slept_s
+        )
+        self._parts.telemetry.forget()
+        spawn(self._probe(), "device probe")
 
     async def _probe(self) -> None:
         self._capability = await self._parts.tools.probe()
@@ -472,6 +507,13 @@ class Node:
 
     async def _off_loop(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._parts.executor, call)
+
+
+def _with_limit(found: MemoryEstimate, room: Room) -> MemoryEstimate:
+    """Say so where it is no lack of memory but a mem_fraction that sets the limit."""
+    if found.verdict not in (Verdict.WILL_NOT_FIT, Verdict.TIGHT) or not room.limit:
+        return found
+    return replace(found, reason=f"{found.reason} The limit is {room.limit}.")
 
 
 def _today() -> date:

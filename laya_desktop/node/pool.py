@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from laya_desktop.errors import LayaError, near
 from laya_desktop.node.answers import AnswerCaches, OffLoop
@@ -38,16 +38,39 @@ log = logging.getLogger(__name__)
 KEPT_CODES = ("will_not_fit", "overloaded", "out_of_memory", "restarts_ended")
 """Codes of a failure that callers get as they are; any other is ``model_failed``."""
 
-LoadGate = Callable[["ModelRuntime", "EngineParams", bool], Coroutine[Any, Any, "EngineParams"]]
-"""May this load go ahead (True: a person insists)? Returns what the worker gets. Raises LayaError."""
+
+class Gate(Protocol):
+    """Who decides whether a load goes ahead."""
+
+    async def admit(self, runtime: ModelRuntime, params: EngineParams, override: bool) -> EngineParams:
+        """What the worker gets; ``override``: a person insists. Raises LayaError."""
+        ...
+
+    def loaded(self, name: str) -> None:
+        """The load worked."""
+        ...
+
+    def failed(self, name: str, error: LayaError) -> None:
+        """It failed, or the worker died later."""
+        ...
+
+
+class OpenGate:
+    """Lets every load through."""
+
+    async def admit(self, _runtime: ModelRuntime, params: EngineParams, _override: bool) -> EngineParams:
+        """As they are."""
+        return params
+
+    def loaded(self, name: str) -> None:
+        """Nothing to note."""
+
+    def failed(self, name: str, error: LayaError) -> None:
+        """Nothing to note."""
 
 
 async def _here(call: Callable[[], object]) -> object:
     return call()
-
-
-async def _let_in(_runtime: ModelRuntime, params: EngineParams, _override: bool) -> EngineParams:
-    return params
 
 
 class ModelPool:
@@ -62,7 +85,7 @@ class ModelPool:
         *,
         make_room: MakeRoom | None = None,
         off_loop: OffLoop = _here,
-        admit_load: LoadGate = _let_in,
+        gate: Gate | None = None,
     ) -> None:
         """Begin without models.
 
@@ -73,11 +96,11 @@ class ModelPool:
             changed: called when a new snapshot is worth publishing.
             make_room: waits for memory before a load; None: loads never wait.
             off_loop: runs blocking calls elsewhere.
-            admit_load: refuses loads, or adds limits to their parameters.
+            gate: refuses loads, or adds limits to their parameters; None: none is refused.
         """
         self.refuse_batch: Callable[[], LayaError | None] = lambda: None
         """The guard's refusal of batch requests, while there is one."""
-        self._admit_load = admit_load
+        self._gate = gate or OpenGate()
         self._make_handle = make_handle
         self._make_params = make_params
         self._emit = emit
@@ -231,7 +254,7 @@ class ModelPool:
 
     async def before_start(self, runtime: ModelRuntime, params: EngineParams, *, override: bool) -> EngineParams:
         """Ask whether the load may go ahead; kept answers of another file are forgotten."""
-        params = await self._admit_load(runtime, params, override)
+        params = await self._gate.admit(runtime, params, override)
         await self._answers.before_load(runtime.name, params)
         return params
 
@@ -239,6 +262,7 @@ class ModelPool:
         """Let waiting requests run."""
         assert runtime.loaded is not None
         loaded = runtime.loaded
+        self._gate.loaded(runtime.name)
         log.info("Model '%s' is ready on %s after %.1f s", runtime.name, loaded.device, loaded.load_s)
         self._emit(ModelLoaded(runtime.name, loaded.load_s, loaded.device))
         self._scheduler.on_ready(runtime.name, loaded.slots, time.monotonic())
@@ -263,6 +287,7 @@ class ModelPool:
 
     def on_lost(self, runtime: ModelRuntime, error: LayaError, restart_in_s: float) -> None:
         """Fail what it was answering; what waits goes on waiting for the restart."""
+        self._gate.failed(runtime.name, error)
         log.error("Model '%s' died and is started again in %g s: %s", runtime.name, restart_in_s, error)
         self._answers.on_gone(runtime.name)
         self._scheduler.on_lost(runtime.name, error)
@@ -273,6 +298,7 @@ class ModelPool:
     def on_failed(self, runtime: ModelRuntime, error: LayaError) -> None:
         """Fail its requests; other models never notice."""
         log.error("Model '%s' failed: %s", runtime.name, error)
+        self._gate.failed(runtime.name, error)
         self._answers.on_gone(runtime.name)
         self._scheduler.on_gone(runtime.name, error)
         self._emit(ModelFailed(runtime.name, str(error), runtime.log_tail))

@@ -29,8 +29,8 @@ SETTLE_S, SETTLE_STEP_S = 2.0, 0.1
 """How long freed memory may take to show at the sensors, and how often they are asked."""
 
 Estimate = Callable[["ModelConfig", str], Awaitable["MemoryEstimate"]]
-FreeBytes = Callable[[bool], Awaitable["int | None"]]
-"""Free on the GPU (True) or in RAM (False) after the guard's reserve, measured now; None: unknown."""
+FreeBytes = Callable[["ModelConfig", bool], Awaitable["int | None"]]
+"""What a model may take on the GPU (True) or in RAM (False), measured now; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class RoomMaker:
             await asyncio.sleep(SETTLE_STEP_S)
 
     async def _spare(self, runtime: ModelRuntime, *, gpu: bool) -> int | None:
-        free = await self._free(gpu)
+        free = await self._free(runtime.config, gpu)
         if free is None:
             return None
         taken = sum(promised for name, promised in self._promised.items() if name != runtime.name)

@@ -100,6 +100,7 @@ class Telemetry:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="laya-telemetry")
         self._pending: Future[TelemetrySample] | None = None
         self._last: TelemetrySample | None = None
+        self._anew = False
 
     async def read(self, worker_pids: Mapping[str, int]) -> TelemetrySample:
         """A new sample, or the last one where a sensor keeps the thread longer than a second.
@@ -115,6 +116,10 @@ class Telemetry:
         except Exception as error:  # the boundary: the node goes on without sensors
             return TelemetrySample(self._clock(), MachineSnapshot(reasons={"machine": f"Not read: {error!r}."}))
 
+    def forget(self) -> None:
+        """The machine slept: what was kept is void, and the next sample opens the drivers anew. Any thread."""
+        self._anew = True
+
     def close(self) -> None:
         """Stop the thread and let go of the sensors. Does not wait for a sensor that hangs."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -128,6 +133,8 @@ class Telemetry:
     def sample(self, worker_pids: Mapping[str, int]) -> TelemetrySample:
         """Read everything now. Blocks for as long as the sensors do; one caller at a time."""
         with self._lock:
+            if self._anew:
+                self._begin_anew()
             self._reasons = {}
             gpus, gpu_reason = self._gpus.read(worker_pids.values())
             self._reasons.update(gpus.reasons)
@@ -138,6 +145,14 @@ class Telemetry:
             self._forget_all_but(set(worker_pids.values()))
             self._last = TelemetrySample(self._clock(), machine, workers)
             return self._last
+
+    def _begin_anew(self) -> None:
+        self._anew = False
+        self._kept.clear()
+        self._cpu.clear()
+        self._paging.clear()
+        self._worker_cpu.clear()
+        self._gpus.reopen()
 
     def _sample_machine(self, gpus: tuple[GpuSnapshot, ...], gpu_reason: str | None) -> MachineSnapshot:
         self._sample_cpu()

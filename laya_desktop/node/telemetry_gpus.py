@@ -55,6 +55,11 @@ class GpuSensors:
         self._missing.pop(number, None)
         return reading
 
+    def reopen(self) -> None:
+        """Ask all vendors again at the next reading, with drivers opened anew."""
+        self._missing.clear()
+        self.close()
+
     def close(self) -> None:
         """Let go of the drivers."""
         for source in self._sources:

@@ -32,7 +32,7 @@ class EngineParams(Message, frozen=True):
     threads: int = 1
     warmup: bool = True
     memory_limit_bytes: int | None = None
-    """RAM that a model on the CPU may hold besides mapped files; the operating system refuses it more. None: no limit."""
+    """RAM that a model on the CPU may hold besides mapped files; the kernel refuses it more. None: no limit."""
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):

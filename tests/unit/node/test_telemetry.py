@@ -117,6 +117,18 @@ def test_everything_that_is_known(telemetry, machine):
     assert set(picture.reasons) == {"cpu_percent", "gpus[0].power_w"} | rates
 
 
+def test_after_a_sleep_everything_is_read_anew(telemetry, machine):
+    telemetry.sample({})
+    machine.calls.clear()
+    telemetry.sample({})
+    assert "cores" not in machine.calls
+    telemetry.forget()
+    picture = telemetry.sample({}).machine
+    assert "cores" in machine.calls
+    assert picture.cpu_percent is None
+    assert picture.gpus[0].vram_used_bytes == 2 * GIB
+
+
 def test_swap_and_faults_are_rates_over_about_three_seconds(telemetry, machine):
     telemetry.sample({})
     for step in range(1, 21):
