@@ -19,12 +19,18 @@ class TextStream:
         self._held = ""
         self.stopped = False
         """True once a stop string was found; nothing comes out any more."""
+        self.seen = 0
+        """Letters that came in, those of a stop string included."""
+        self.given = 0
+        """Letters that came out."""
 
     def push(self, piece: bytes) -> str:
         """Add a token's bytes. Returns the text that is certain now; it may be empty."""
         if self.stopped:
             return ""
-        self._held += self._decoder.decode(piece)
+        new = self._decoder.decode(piece)
+        self.seen += len(new)
+        self._held += new
         if not self._stops:
             return self._take(len(self._held))
         found = [at for s in self._stops if (at := self._held.find(s)) >= 0]
@@ -41,6 +47,7 @@ class TextStream:
 
     def _take(self, count: int) -> str:
         out, self._held = self._held[:count], self._held[count:]
+        self.given += len(out)
         return out
 
     def _uncertain(self) -> int:
