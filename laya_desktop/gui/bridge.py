@@ -121,9 +121,13 @@ class NodeBridge(QObject):
         """Close the listener."""
         self._send(self._service.stop_node())
 
-    def load_model(self, name: str, device: str | None = None) -> None:
-        """Load a model; a failure shows on the model itself and as a banner."""
-        self._send(self._service.load_model(name, device))
+    def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> None:
+        """Load a model (``override``: although the guard refused); a failure shows on the model and as a banner."""
+        self._send(self._service.load_model(name, device, override=override))
+
+    def undo_guard_action(self, action_id: str) -> None:
+        """Take an action of the guard back."""
+        self._send(self._service.undo_guard_action(action_id))
 
     def unload_model(self, name: str) -> None:
         """Unload a model once its answers are done."""

@@ -35,8 +35,16 @@ class NodeServiceApi(Protocol):
         """Close the listener; running answers finish within five seconds or are cut; models stay loaded."""
         ...
 
-    def load_model(self, name: str, device: str | None = None) -> Future[None]:
-        """Load (or reload on another device: ``cpu``, ``gpu``, ``gpu:1``; None: the configured one)."""
+    def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> Future[None]:
+        """Load (or reload on another device: ``cpu``, ``gpu``, ``gpu:1``; None: the configured one).
+
+        Fails with code ``will_not_fit``, ``out_of_memory`` or ``overloaded`` where the guard refuses; ``override``
+        loads all the same, this once.
+        """
+        ...
+
+    def undo_guard_action(self, action_id: str) -> Future[str]:
+        """Take an action of the guard back (``GuardAction.action_id``); what it was, in words."""
         ...
 
     def unload_model(self, name: str) -> Future[None]:

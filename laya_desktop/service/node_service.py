@@ -85,9 +85,13 @@ class NodeService:
         """Close the listener."""
         return self._send(lambda node: node.stop_listening())
 
-    def load_model(self, name: str, device: str | None = None) -> Future[None]:
+    def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> Future[None]:
         """Load or reload a model."""
-        return self._send(lambda node: node.load_model(name, device))
+        return self._send(lambda node: node.load_model(name, device, override=override))
+
+    def undo_guard_action(self, action_id: str) -> Future[str]:
+        """Take an action of the guard back."""
+        return self._send(lambda node: _now(node.undo_guard_action, action_id))
 
     def unload_model(self, name: str) -> Future[None]:
         """Unload a model."""

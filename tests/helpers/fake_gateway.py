@@ -158,8 +158,12 @@ class FakeGateway:
             raise self.command_error
         self.commands.append(command)
 
-    async def load_model(self, name: str, device: str | None = None) -> None:
-        self._command("load", name, device)
+    def undo_guard_action(self, action_id: str) -> str:
+        self._command("undo_guard_action", action_id)
+        return "Batch requests wait"
+
+    async def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> None:
+        self._command("load", name, device, *((True,) if override else ()))
 
     async def unload_model(self, name: str) -> None:
         self._command("unload", name)

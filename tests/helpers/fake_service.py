@@ -59,6 +59,7 @@ class FakeService:
             "export_config": Path("copy.yaml"),
             "diff_config": "--- app.yaml\n+++ app.yaml (unsaved)\n@@ -1 +1,2 @@\n version: 1\n+routes: []\n",
             "cancel_request": True,
+            "undo_guard_action": "Batch requests wait",
             "create_api_key": "laya-made-by-the-fake",
             "create_admin_key": "laya-admin-made-by-the-fake",
             "explain_route": RouteExplanation(
@@ -169,8 +170,11 @@ class FakeService:
     def stop_node(self) -> Future[None]:
         return self._call("stop_node")
 
-    def load_model(self, name: str, device: str | None = None) -> Future[None]:
-        return self._call("load_model", name, device)
+    def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> Future[None]:
+        return self._call("load_model", name, device, *((True,) if override else ()))
+
+    def undo_guard_action(self, action_id: str) -> Future[str]:
+        return self._call("undo_guard_action", action_id)
 
     def unload_model(self, name: str) -> Future[None]:
         return self._call("unload_model", name)

@@ -61,7 +61,7 @@ async def test_a_command_goes_on_when_its_caller_leaves() -> None:
     node = gateway()
     done = asyncio.Event()
 
-    async def load(name: str, device: str | None = None) -> None:
+    async def load(name: str, device: str | None = None, *, override: bool = False) -> None:
         started.set()
         await gate.wait()
         done.set()
@@ -75,6 +75,19 @@ async def test_a_command_goes_on_when_its_caller_leaves() -> None:
         await wait_for(lambda: listener.connections == 0)
         gate.set()
         await asyncio.wait_for(done.wait(), 5)
+
+
+@on_loop
+async def test_the_guard_is_shown_and_its_actions_are_taken_back() -> None:
+    node = gateway()
+    async with serving(node) as (_, port), RawClient(port) as raw:
+        shown = (await raw.ask("GET", "/admin/guard")).json
+        assert (shown["mode"], shown["level"], shown["actions"]) == ("shed", "calm", [])
+        done = (await raw.ask("POST", "/admin/guard/g3/undo")).json
+        assert done == {"action_id": "g3", "undone": "Batch requests wait"}
+        assert node.commands[-1] == ("undo_guard_action", "g3")
+        await raw.ask("POST", "/admin/models/m/load", {"override": True})
+        assert node.commands[-1] == ("load", "m", None, True)
 
 
 @on_loop

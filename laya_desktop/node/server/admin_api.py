@@ -42,6 +42,8 @@ class LoadBody(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /admin/models/{name}/load``."""
 
     device: str | None = None
+    override: bool = False
+    """Load although the guard advises against it, this once."""
 
 
 class SaveBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,6 +75,7 @@ class AdminApi:
         self._fixed: dict[str, dict[str, Handler]] = {
             "snapshot": {"GET": self._snapshot},
             "events": {"GET": self._events},
+            "guard": {"GET": self._get_guard},
             "config": {"GET": self._get_config, "PUT": self._put_config},
             "diff": {"GET": self._diff},
             "save": {"POST": self._save},
@@ -86,6 +89,7 @@ class AdminApi:
             ("models", "unload"): self._unload,
             ("models", "cache/clear"): self._clear_cache,
             ("requests", "cancel"): self._cancel,
+            ("guard", "undo"): self._undo,
             ("keys", "revoke"): self._revoke_key,
         }
 
@@ -131,6 +135,9 @@ class AdminApi:
     async def _snapshot(self, exchange: Exchange, _name: str) -> None:
         exchange.respond(200, encode(self._gateway.snapshot))
 
+    async def _get_guard(self, exchange: Exchange, _name: str) -> None:
+        exchange.respond(200, encode(self._gateway.snapshot.guard))
+
     async def _events(self, exchange: Exchange, _name: str) -> None:
         exchange.begin(200, EVENT_STREAM, STREAM_HEADERS)
         exchange.send(b": events from now on\n\n")
@@ -170,7 +177,7 @@ class AdminApi:
     async def _load(self, exchange: Exchange, name: str) -> None:
         body = _optional(exchange, LoadBody)
         self._require_model(name)
-        await self._gateway.load_model(name, body.device)
+        await self._gateway.load_model(name, body.device, override=body.override)
         exchange.respond_json({"model": name, "loaded": True})
 
     async def _unload(self, exchange: Exchange, name: str) -> None:
@@ -185,6 +192,9 @@ class AdminApi:
 
     async def _cancel(self, exchange: Exchange, request_id: str) -> None:
         exchange.respond_json({"request_id": request_id, "cancelled": self._gateway.cancel_request(request_id)})
+
+    async def _undo(self, exchange: Exchange, action_id: str) -> None:
+        exchange.respond_json({"action_id": action_id, "undone": self._gateway.undo_guard_action(action_id)})
 
     async def _put_config(self, exchange: Exchange, _name: str) -> None:
         body = wire.parse_json(exchange.body)

@@ -76,8 +76,12 @@ class Gateway(Protocol):
         """How busy a model or an upstream is, and whether it can begin."""
         ...
 
-    async def load_model(self, name: str, device: str | None = None) -> None:
-        """Load a model. Raises LayaError."""
+    async def load_model(self, name: str, device: str | None = None, *, override: bool = False) -> None:
+        """Load a model; ``override``: although the guard advises against it, this once. Raises LayaError."""
+        ...
+
+    def undo_guard_action(self, action_id: str) -> str:
+        """Take an action of the guard back; what it was, in words. Raises LayaError."""
         ...
 
     async def unload_model(self, name: str) -> None:
