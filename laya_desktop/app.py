@@ -37,6 +37,7 @@ from laya_desktop.state.events import Notice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from laya_desktop.node.telemetry_base import MachineSensors
     from laya_desktop.state.events import Event
     from laya_desktop.state.snapshot import NodeSnapshot
 
@@ -61,8 +62,12 @@ class Session:
         self.log.close()
 
 
-def open_session(document: ConfigDocument, overrides: Overrides, *, console: bool) -> Session:
+def open_session(
+    document: ConfigDocument, overrides: Overrides, *, console: bool, sensors: MachineSensors | None = None
+) -> Session:
     """Start the node's thread on a configuration. The listener stays closed.
+
+    ``sensors`` stand in for this machine's own, in tests.
 
     Raises:
         LayaError: the configuration cannot be put in force.
@@ -75,7 +80,7 @@ def open_session(document: ConfigDocument, overrides: Overrides, *, console: boo
             make_handle=WorkerHandle,
             make_listener=Listener,
             tools=ModelTools(executor),
-            telemetry=Telemetry(handle.directory),
+            telemetry=Telemetry(handle.directory, machine=sensors),
             forecaster=Forecaster(),
             executor=executor,
             upstreams=lambda config: UpstreamPool(config, resolve_key=keys.get),
