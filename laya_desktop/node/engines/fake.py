@@ -53,6 +53,8 @@ class FakeSettings:
     """1: the process exits during the load."""
     crash_after: int = 0
     """The process exits after that many steps; 0: never."""
+    load_mib: int = 0
+    """MiB that are really allocated by the load."""
     slot_mib: int = 0
     """MiB that are really allocated for each request it answers, and freed at its end."""
     hang_after: int = 0
@@ -102,6 +104,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self._settings = FakeSettings()
         self._max_seq_len = 0
+        self._ballast = b""
         self._lanes: list[_FakeLane | None] = []
         self._prefill_tokens = 0
         self._decode_tokens = 0
@@ -119,6 +122,7 @@ class FakeEngine:
             raise SystemExit(3)
         if self._settings.fail_load:
             raise EngineLoadError("The fake engine was told to fail.", "Remove fail_load from its path.")
+        self._ballast = bytes(self._settings.load_mib * 2**20)
         progress(1.0)
         self._max_seq_len = params.max_seq_len
         self._lanes = [None] * params.slots

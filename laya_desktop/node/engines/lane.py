@@ -171,7 +171,7 @@ class Lane:
     @property
     def may_end(self) -> bool:
         """False while neither the end of text nor a stop token may be drawn."""
-        return not self.request.ignore_eos and self.completion_tokens >= self.request.min_tokens
+        return self.completion_tokens >= self.request.min_tokens
 
     def started(self, more_slots: tuple[int, ...] = ()) -> Started:
         """The first event."""

@@ -1,60 +1,59 @@
 """The llama.cpp engine: one model, several slots decoded together. Runs in the worker, on its main thread only.
 
 Continuous batching: every step makes one batch of at most 512 tokens. Each decoding slot puts in its last token, then
-prompts fill what is left in the order they came. Requests join and leave between two steps. A slot that falls free
-keeps its cells, and the next request takes the free slot that shares the longest prefix with it. A request with a seed
-starts from an empty slot instead: batches of another shape give slightly other numbers, and it asks for the same ones.
+prompts fill what is left in the order they came. Requests join and leave between two steps. A request for several
+answers computes its prompt once; the other slots get copies of its cells. A request with a seed starts from an empty
+slot: batches of another shape give slightly other numbers, and it asks for the same ones.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import llama_library, llama_sampler, worker_os
-from laya_desktop.node.engines.base import (
-    EngineParams,
-    Finished,
-    Generate,
-    Loaded,
-    ProgressSink,
-    Refused,
-    RequestEvent,
-    Stats,
+from laya_desktop.node.engines import llama_chain, llama_library, llama_slots, worker_os
+from laya_desktop.node.engines.base import EngineParams, Generate, Loaded, ProgressSink, Refused, RequestEvent, Stats
+from laya_desktop.node.engines.lane import (
+    MOST_LOGPROBS,
+    Lane,
+    Tally,
+    refusal,
+    reply_of,
+    too_many_answers,
 )
-from laya_desktop.node.engines.lane import Lane, refusal
 from laya_desktop.node.engines.llama_batch import Batch
+from laya_desktop.node.engines.llama_candidates import Candidates
+from laya_desktop.node.engines.llama_chain import Chains
 from laya_desktop.node.engines.llama_dry_run import place_where_it_fits
+from laya_desktop.node.engines.llama_grammar import Grammar, GrammarError
 from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, open_model
-from laya_desktop.node.engines.llama_prompt import Prompts
+from laya_desktop.node.engines.llama_prompt import Prompt, Prompts
 from laya_desktop.node.engines.llama_sampler import Sampler
+from laya_desktop.node.engines.llama_schema import FormatError, grammar_of
+from laya_desktop.node.engines.llama_slots import Cells, Slot
 from laya_desktop.node.engines.llama_vocab import Vocab
 
 
 class _Run(Lane):
-    """A request in its slot: its tokens so far, and how many of them are in the cache."""
+    """An answer in its slot: its tokens so far, and how many of them are in the cache."""
 
-    def __init__(self, request: Generate, slot: _Slot, tokens: list[int], max_seq_len: int, sampler: Sampler) -> None:
-        super().__init__(request, slot.slot_id, len(tokens), max_seq_len, cached_tokens=len(slot.held))
+    def __init__(
+        self, slot: Slot, prompt: Prompt, max_seq_len: int, sampler: Sampler, tally: Tally, index: int
+    ) -> None:
+        request = tally.request
+        reply = reply_of(request, prompt.dialect, thinking=prompt.thinking)
+        count = len(prompt.tokens)
+        super().__init__(request, slot.slot_id, count, max_seq_len, tally=tally, index=index, reply=reply)
         self.slot = slot
-        self.tokens = tokens
+        self.tokens = list(prompt.tokens)
         self.sampler = sampler
+        self.followers: list[_Run] = []
+        """Other answers to the same prompt, which wait until it is in the cache."""
 
     @property
     def decoding(self) -> bool:
         return self.completion_tokens > 0
-
-
-@dataclass
-class _Slot:
-    """A sequence of the context. ``held`` are the tokens in its cache, in use or kept for reuse."""
-
-    slot_id: int
-    held: list[int] = field(default_factory=list)
-    run: _Run | None = None
-    freed_at: int = 0
 
 
 class LlamaEngine:
@@ -62,7 +61,7 @@ class LlamaEngine:
 
     def __init__(self) -> None:
         self._open: OpenModel | None = None
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._active: list[_Run] = []
         self._max_seq_len = 0
         self._prefill_tokens = 0
@@ -83,12 +82,12 @@ class LlamaEngine:
         opened = open_model(params, placement, lambda v: progress(min(v, 0.99)))
         self._open = opened
         self._vocab = Vocab(opened.model)
-        self._suppressed = self._vocab.suppressed()
         self._prompts = Prompts(opened.model, self._vocab)
-        self._memory = lib.llama_get_memory(opened.context)
-        self._window = int(lib.llama_model_n_swa(opened.model))
         self._max_seq_len = min(params.max_seq_len, int(lib.llama_n_ctx_seq(opened.context)))
-        self._slots = [_Slot(i) for i in range(params.slots)]
+        self._chains = Chains(self._vocab, self._max_seq_len)
+        self._candidates = Candidates(self._vocab)
+        self._cells = Cells(opened.model, opened.context, params.slots, self._max_seq_len)
+        self._slots = [Slot(i) for i in range(params.slots)]
         self._batch = Batch(BATCH_TOKENS, params.slots)
         if params.warmup:
             self._warm_up()
@@ -123,13 +122,13 @@ class LlamaEngine:
         self._batch.add(0, 0, [max(self._vocab.bos, 0)], output=True)
         self._batch.decode(self._open.context)
         lib.llama_synchronize(self._open.context)
-        lib.llama_memory_clear(self._memory, True)
+        self._cells.clear()
         lib.llama_set_warmup(self._open.context, False)
 
     @property
     def free_slots(self) -> int:
         """Slots that a ``submit`` may take now."""
-        return sum(s.run is None for s in self._slots)
+        return sum(not s.busy for s in self._slots)
 
     @property
     def busy(self) -> bool:
@@ -137,55 +136,79 @@ class LlamaEngine:
         return bool(self._active)
 
     def submit(self, request: Generate) -> list[RequestEvent]:
-        """Tokenise, choose a slot, keep what it shares with the prompt."""
-        if not self.free_slots:
-            raise RuntimeError("No slot is free.")
-        tokens = self._prompts.tokens(request)
-        if isinstance(tokens, Refused):
-            return [tokens]
-        if (refused := refusal(request, len(tokens), self._max_seq_len)) is not None:
+        """Tokenise, choose slots, keep what they share with the prompt."""
+        if (too_many := too_many_answers(request, len(self._slots))) is not None:
+            return [too_many]
+        if self.free_slots < request.n:
+            raise RuntimeError("No slot is free." if request.n == 1 else "Too few slots are free.")
+        prompt = self._prompts.read(request)
+        if isinstance(prompt, Refused):
+            return [prompt]
+        if (refused := refusal(request, len(prompt.tokens), self._max_seq_len) or self._complaint(request)) is not None:
             return [refused]
-        if (wrong := llama_sampler.complaint(request.sampling, self._vocab.size)) is not None:
-            return [Refused(request.request_id, wrong[1], param=wrong[0])]
-        slot = self._choose_slot(tokens)
-        self._trim(slot, 0 if request.sampling.seed is not None else _shared(slot.held, tokens))
-        sampler = Sampler(request.sampling, self._vocab.size, self._suppressed)
-        sampler.see_prompt(tokens)
-        run = slot.run = _Run(request, slot, tokens, self._max_seq_len, sampler)
-        self._active.append(run)
-        return [run.started()]
+        grammars = self._grammars(request, prompt)
+        if isinstance(grammars, Refused):
+            return [grammars]
+        made = llama_slots.plan(self._slots, prompt.tokens, self._cells.gain, fresh=request.sampling.seed is not None)
+        self._cells.settle(made)
+        tally = Tally(request, len(prompt.tokens), len(made.slot.held))
+        slots = [made.slot, *self._others(made.slot, request.n - 1)]
+        runs = [self._begin(slot, prompt, tally, i, grammars[i]) for i, slot in enumerate(slots)]
+        runs[0].followers = runs[1:]
+        self._active.append(runs[0])
+        return [runs[0].started(tuple(run.slot_id for run in runs[1:]))]
 
-    def _choose_slot(self, tokens: list[int]) -> _Slot:
-        """The free slot with the longest shared prefix; among equals an empty one, then the one freed longest ago."""
-        free = (s for s in self._slots if s.run is None)
-        return max(free, key=lambda s: (_shared(s.held, tokens), not s.held, -s.freed_at))
+    def _complaint(self, request: Generate) -> Refused | None:
+        size = self._vocab.size
+        wrong = llama_chain.complaint(request.sampling, size)
+        if (strange := next((t for t in request.stop_tokens if not 0 <= t < size), None)) is not None:
+            wrong = "stop_token_ids", f"stop_token_ids names token {strange}; this model's tokens are 0 to {size - 1}."
+        if request.logprobs is not None and not 0 <= request.logprobs <= MOST_LOGPROBS:
+            wrong = "top_logprobs", f"top_logprobs is {request.logprobs}; 0 to {MOST_LOGPROBS} are possible."
+        return Refused(request.request_id, wrong[1], param=wrong[0]) if wrong is not None else None
 
-    def _trim(self, slot: _Slot, keep: int) -> None:
-        """Keep the first ``keep`` cells of the slot, or none where its memory cannot go back to there.
+    def _grammars(self, request: Generate, prompt: Prompt) -> list[Grammar | None] | Refused:
+        """One for each answer, or why the format cannot be enforced."""
+        made: list[Grammar | None] = []
+        param = "tools" if request.tool_choice == "required" else "response_format"
+        try:
+            text = grammar_of(request, prompt.dialect.calls)
+            made.extend(None if text is None else Grammar(self._vocab, text) for _ in range(request.n))
+        except FormatError as error:
+            return Refused(request.request_id, str(error), code="invalid_format", param=error.param)
+        except GrammarError as error:
+            if request.answer_format is not None and request.answer_format.kind == "grammar":
+                param = "grammar"
+            return Refused(request.request_id, str(error), code="invalid_format", param=param)
+        return made
 
-        A sliding window has forgotten what lies before it, and a recurrent state cannot be rewound at all.
-        """
-        if not slot.held:
-            return
-        first = int(lib.llama_memory_seq_pos_min(self._memory, slot.slot_id))
-        reachable = first <= max(0, keep - self._window - 1) if self._window else first == 0
-        if not (keep and reachable and lib.llama_memory_seq_rm(self._memory, slot.slot_id, keep, -1)):
-            keep = 0
-            lib.llama_memory_seq_rm(self._memory, slot.slot_id, -1, -1)
-        del slot.held[keep:]
+    def _others(self, first: Slot, count: int) -> list[Slot]:
+        """More free slots, those whose cells are the least loss."""
+        free = [s for s in self._slots if not s.busy and s is not first]
+        return sorted(free, key=lambda s: (bool(s.held), s.freed_at))[:count]
+
+    def _begin(self, slot: Slot, prompt: Prompt, tally: Tally, index: int, grammar: Grammar | None) -> _Run:
+        sampler = Sampler(tally.request, index, self._chains, self._candidates, self._vocab.end_tokens, grammar)
+        sampler.see_prompt(prompt.tokens)
+        slot.busy = True
+        return _Run(slot, prompt, self._max_seq_len, sampler, tally, index)
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
-        """Free the request's slot at once; what is in its cache stays for reuse."""
-        for run in self._active:
-            if run.request.request_id == request_id:
-                self._release(run)
-                return run.end("cancelled")
-        return []
+        """Free the request's slots at once; what is in their cells stays for reuse."""
+        runs = self._runs_of({request_id})
+        for run in runs:
+            self._release(run)
+        return runs[0].end("cancelled") if runs else []
+
+    def _runs_of(self, request_ids: set[str]) -> list[_Run]:
+        found = [run for run in self._active if run.request.request_id in request_ids]
+        return [*found, *(follower for run in found for follower in run.followers)]
 
     def _release(self, run: _Run) -> None:
-        self._active.remove(run)
+        if run in self._active:
+            self._active.remove(run)
         run.sampler.close()
-        run.slot.run = None
+        run.slot.busy = False
         run.slot.freed_at = self._steps
 
     def step(self) -> list[RequestEvent]:
@@ -211,32 +234,54 @@ class LlamaEngine:
             if not run.decoding:
                 self._prefill_tokens += count
             if output is not None:
-                events += self._sample(run, output)
+                events += self._first(run, output) if not run.decoding else self._sample(run, output)
+        return events
+
+    def _first(self, run: _Run, output: int) -> list[RequestEvent]:
+        """The prompt is in: its logits serve all answers, each goes on in a slot of its own."""
+        events: list[RequestEvent] = [run.prefilled()]
+        runs, run.followers = [run, *run.followers], []
+        for follower in runs[1:]:
+            self._cells.fork(run.slot, follower.slot)
+            self._active.append(follower)
+        for one in runs:
+            if one.slot.busy:  # a failure of one ends all
+                events += self._sample(one, output)
         return events
 
     def _sample(self, run: _Run, output: int) -> list[RequestEvent]:
         assert self._open is not None
-        events: list[RequestEvent] = [] if run.decoding else [run.prefilled()]
-        token = run.sampler.sample(self._open.context, output)
+        context = self._open.context
+        try:
+            token = run.sampler.sample(context, output, may_end=run.may_end, free=run.thinking)
+        except GrammarError as error:
+            return self._refuse(run, str(error))
         self._decode_tokens += 1
-        if self._vocab.ends(token):
-            events += run.end("stop")
+        if self._vocab.ends(token) or token in run.request.stop_tokens:
+            events = run.end("stop")
         else:
             run.tokens.append(token)
-            events += run.take(self._vocab.piece(token))
-        if events and isinstance(events[-1], Finished):
+            events = run.take(self._vocab.piece(token), run.sampler.logprob(context, output, token))
+        if run.over:
             self._release(run)
         return events
 
+    def _refuse(self, run: _Run, message: str) -> list[RequestEvent]:
+        """The answer cannot go on; its request ends."""
+        request_id = run.request.request_id
+        for one in self._runs_of({request_id}):
+            self._release(one)
+        return [Refused(request_id, message, "Change the grammar or the schema.", code="invalid_format")]
+
     def _fail(self, runs: list[_Run], failure: int) -> list[RequestEvent]:
         """llama.cpp could not decode: these requests end and their slots are emptied; the others go on."""
-        for run in runs:
+        ids = dict.fromkeys(run.request.request_id for run in runs)
+        for run in self._runs_of(set(ids)):
             self._release(run)
-            lib.llama_memory_seq_rm(self._memory, run.slot_id, -1, -1)
-            run.slot.held.clear()
+            self._cells.empty(run.slot)
         message = f"llama.cpp could not decode the batch (code {failure})."
         hint = "Send it again; if that repeats, reload the model and look at its log lines."
-        return [Refused(r.request.request_id, message, hint, code="decode_failed", status=500) for r in runs]
+        return [Refused(one, message, hint, code="decode_failed", status=500) for one in ids]
 
     def stats(self) -> Stats:
         """Totals since the load."""
@@ -244,14 +289,9 @@ class LlamaEngine:
 
     def close(self) -> None:
         """Free everything."""
-        for run in list(self._active):
+        for run in self._runs_of({r.request.request_id for r in self._active}):
             self._release(run)
         if self._open is not None:
+            self._chains.close()
             self._open.close()
             self._open = None
-
-
-def _shared(held: list[int], tokens: list[int]) -> int:
-    """Length of the common prefix, at most all but one of ``tokens``: the last must be decoded for its logits."""
-    most = min(len(held), len(tokens) - 1)
-    return next((i for i in range(most) if held[i] != tokens[i]), most)

@@ -23,6 +23,7 @@ _KINDS = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel"}
 _joiner = LineJoiner()
 _threshold = INFO
 _skipping = False
+_muted = False
 _load_log = LoadLog()
 
 
@@ -55,6 +56,18 @@ def recorded_log() -> Iterator[LoadLog]:
     yield _load_log
 
 
+@contextmanager
+def muted_log() -> Iterator[LoadLog]:
+    """Gather what the log says and print none of it: what callers send must not get into it."""
+    global _muted
+    _muted = True
+    try:
+        with recorded_log() as log:
+            yield log
+    finally:
+        _muted = False
+
+
 def quieten() -> None:
     """After the load only warnings are printed: nothing is written per step."""
     global _threshold
@@ -70,7 +83,7 @@ def _on_log(level: int, text: bytes, _user_data: object) -> None:
     _skipping = False
     for line_level, line in _joiner.feed(level, text.decode("utf-8", "replace")):
         _load_log.note(line, error=line_level > WARN)
-        if line_level >= _threshold and worth_keeping(line):
+        if line_level >= _threshold and not _muted and worth_keeping(line):
             sys.stderr.write(f"{line}\n")
 
 

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass, field
 
 import llama_cpp.llama_cpp as lib
 
 from laya_desktop.node.engines.base import Generate, Refused
+from laya_desktop.node.engines.dialect import Dialect
 from laya_desktop.node.engines.llama_template import CHATML, ChatTemplate, TemplateError
 from laya_desktop.node.engines.llama_vocab import Vocab
 
 NO_TEMPLATE = "The model has no chat template, so ChatML is used for chats."
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a request begins with, and how its answer will be written."""
+
+    tokens: list[int]
+    dialect: Dialect = field(default_factory=Dialect)
+    thinking: bool = False
+    """The prompt ends inside the model's thinking."""
 
 
 class Prompts:
@@ -42,26 +54,27 @@ class Prompts:
             self.notes.append(str(error))
             return None
 
-    def tokens(self, request: Generate) -> list[int] | Refused:
-        """The prompt's tokens, or why there are none."""
+    def read(self, request: Generate) -> Prompt | Refused:
+        """The prompt, or why there is none."""
         if isinstance(request.prompt, list):
             return self._given(request, request.prompt)
         if request.prompt is not None:
-            return self._vocab.with_bos(self._vocab.tokenize(request.prompt, parse_special=True))
+            return Prompt(self._vocab.with_bos(self._vocab.tokenize(request.prompt, parse_special=True)))
         if not request.messages:
             return Refused(request.request_id, "There are no messages.", "Send at least one.", param="messages")
         template = self._tools if request.tools else self._chat
         assert template is not None
         try:
-            pieces = template.render(request.messages, request.tools)
+            pieces = template.render(request.messages, request.tools, more=request.template_values)
         except TemplateError as error:
             return Refused(request.request_id, str(error), code="invalid_messages", param="messages")
-        return self._vocab.with_bos([t for p in pieces for t in self._vocab.tokenize(p, parse_special=True)])
+        tokens = self._vocab.with_bos([t for p in pieces for t in self._vocab.tokenize(p, parse_special=True)])
+        return Prompt(tokens, template.dialect, template.opens_thinking(pieces))
 
-    def _given(self, request: Generate, tokens: list[int]) -> list[int] | Refused:
+    def _given(self, request: Generate, tokens: list[int]) -> Prompt | Refused:
         strange = next((t for t in tokens if not 0 <= t < self._vocab.size), None)
         if strange is None:
-            return list(tokens)  # the caller's list stays as it is
+            return Prompt(list(tokens))  # the caller's list stays as it is
         last = self._vocab.size - 1
         text = f"The prompt has token {strange}; this model's tokens are 0 to {last}."
         return Refused(request.request_id, text, param="prompt")

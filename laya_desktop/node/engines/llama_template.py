@@ -1,10 +1,8 @@
 """The model's own chat template: messages to one prompt text. Runs in the worker only; knows no llama_cpp.
 
 A template comes with the model file and is code (CVE-2024-34359): it is rendered in Jinja's immutable sandbox, whose
-``range`` is bounded, and under a deadline. The deadline is a trace function on the rendering itself rather than a
-thread: a thread that runs away cannot be stopped and would keep the interpreter busy, a traced loop ends where it is,
-on every system. It cannot interrupt one long call inside C; the worker is a process of its own for that. The length of
-the output is bounded too.
+``range`` is bounded, and under a deadline, which cannot interrupt one long call inside C; the worker is a process of
+its own for that. The length of the output is bounded too.
 
 Control tokens in what users write: the text around them is tokenised with control tokens recognised, because the
 template needs that, so ``<|im_end|>`` typed by a user would end the user's turn. Each such spelling in the content of
@@ -17,12 +15,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
-from types import FrameType
 from typing import Any
 
 import jinja2
@@ -31,6 +26,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from laya_desktop.node.engines.deadline import DeadlineError, within
 from laya_desktop.node.engines.dialect import describe_tools, dialect_of
 
 RENDER_LIMIT_S = 1.0
@@ -128,9 +124,11 @@ class ChatTemplate:
             prepared, shown = describe_tools(prepared, shown or []), None
         values = {**(more or {}), **self._tokens, "messages": prepared, "tools": shown, "add_generation_prompt": True}
         try:
-            text = _within(limit_s, lambda: self._collect(values))
+            text = within(limit_s, lambda: self._collect(values))
         except TemplateError:
             raise
+        except DeadlineError:
+            raise TemplateError(f"The model's chat template took longer than {limit_s:g} s.") from None
         except (MemoryError, RecursionError) as error:
             raise TemplateError("The model's chat template grew without bounds.") from error
         except Exception as error:  # a template may fail in any way
@@ -210,23 +208,6 @@ def _unused_mark(values: object) -> str:
         if (mark := chr(code)) not in text:
             return mark
     raise TemplateError("The messages use every private-use character.")
-
-
-def _within(limit_s: float, work: Callable[[], str]) -> str:
-    """Run Python code under a deadline: every line it executes looks at the clock."""
-    deadline_s = time.monotonic() + limit_s
-
-    def look(_frame: FrameType, _event: str, _arg: object) -> Any:
-        if time.monotonic() > deadline_s:
-            raise TemplateError(f"The model's chat template took longer than {limit_s:g} s.")
-        return look
-
-    before = sys.gettrace()
-    sys.settrace(look)
-    try:
-        return work()
-    finally:
-        sys.settrace(before)
 
 
 def _to_json(value: object, indent: int | None = None, ensure_ascii: bool = False, **_ignored: object) -> str:

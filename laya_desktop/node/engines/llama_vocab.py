@@ -6,21 +6,34 @@ import ctypes
 
 import llama_cpp.llama_cpp as lib
 
+from laya_desktop.node.engines.dialect import MARKERS
+
 _CONTROL, _UNKNOWN = 1 << 3, 1 << 0
 
 
 class Vocab:
-    """The vocabulary of a loaded model. Valid while the model is."""
+    """The vocabulary of a loaded model. Valid while the model is.
+
+    Attributes:
+        handle: llama.cpp's.
+        hidden: control tokens that are no part of an answer's form: people never see them.
+        end_tokens: those that end a generation (EOS, EOT …).
+    """
 
     def __init__(self, model: ctypes.c_void_p) -> None:
-        self._vocab = lib.llama_model_get_vocab(model)
+        self._vocab = self.handle = lib.llama_model_get_vocab(model)
         self.size = int(lib.llama_vocab_n_tokens(self._vocab))
         self.bos = int(lib.llama_vocab_bos(self._vocab))
         self.eos = int(lib.llama_vocab_eos(self._vocab))
         self.adds_bos = bool(lib.llama_vocab_get_add_bos(self._vocab)) and self.bos >= 0
         self._pieces: dict[int, bytes] = {}
         self._buffer = ctypes.create_string_buffer(512)
-        self._ends: dict[int, bool] = {}
+        attr = lib.llama_vocab_get_attr
+        self._control = [i for i in range(self.size) if attr(self._vocab, i) & (_CONTROL | _UNKNOWN)]
+        self._shown = {i: text.encode() for i in self._control if (text := self.text(i)) in MARKERS}
+        self.end_tokens = [i for i in range(self.size) if lib.llama_vocab_is_eog(self._vocab, i)]
+        self._ends = frozenset(self.end_tokens)
+        self.hidden = frozenset(self._control) - self._shown.keys() - self._ends
 
     def tokenize(self, text: str, *, parse_special: bool) -> list[int]:
         """Tokens of a text, nothing added.
@@ -45,8 +58,10 @@ class Vocab:
         return tokens
 
     def piece(self, token: int) -> bytes:
-        """The bytes of a token, possibly a part of a character; empty for control tokens."""
+        """The bytes of a token, possibly a part of a character; empty for control tokens that nobody should see."""
         known = self._pieces.get(token)
+        if known is None and token in self._shown:
+            known = self._pieces[token] = self._shown[token]
         if known is None:
             size = lib.llama_token_to_piece(self._vocab, token, self._buffer, len(self._buffer), 0, False)
             if size < 0:
@@ -55,12 +70,13 @@ class Vocab:
             known = self._pieces[token] = self._buffer.raw[:size]
         return known
 
+    def spelling(self, token: int) -> bytes:
+        """The bytes of any token, control tokens as the vocabulary spells them."""
+        return self.piece(token) or self.text(token).encode()
+
     def ends(self, token: int) -> bool:
-        """True for every token that ends a generation (EOS, EOT …)."""
-        known = self._ends.get(token)
-        if known is None:
-            known = self._ends[token] = bool(lib.llama_vocab_is_eog(self._vocab, token))
-        return known
+        """True for every token that ends a generation."""
+        return token in self._ends
 
     def text(self, token: int) -> str:
         """A token as the vocabulary spells it (``<s>``); empty where there is none."""
@@ -69,9 +85,7 @@ class Vocab:
 
     def control_texts(self) -> list[str]:
         """Spellings that ``parse_special`` reads as control tokens."""
-        attr = lib.llama_vocab_get_attr
-        marked = (i for i in range(self.size) if attr(self._vocab, i) & (_CONTROL | _UNKNOWN))
-        return [t for i in marked if (t := self.text(i))]
+        return [t for i in self._control if (t := self.text(i))]
 
     def suppressed(self) -> list[int]:
         """Tokens that the model's file says must never be drawn."""
