@@ -81,7 +81,8 @@ def _of_fake(path: str, free_bytes: int | None) -> MemoryEstimate:
         return MemoryEstimate(Verdict.FITS, "The fake engine loads no model.", "fake", free_bytes=free_bytes)
     fits = free_bytes is None or claimed <= free_bytes
     verdict = Verdict.FITS if fits else Verdict.WILL_NOT_FIT
-    reason = f"The fake engine claims {size(claimed)}."
+    free = "" if free_bytes is None else f"; {size(free_bytes)} are free"
+    reason = f"The fake engine claims {size(claimed)}{free}."
     return MemoryEstimate(verdict, reason, "fake", weights_bytes=claimed, total_bytes=claimed, free_bytes=free_bytes)
 
 

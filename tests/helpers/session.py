@@ -13,6 +13,7 @@ from typing import Any
 from laya_desktop import app
 from laya_desktop.config.store import load_file
 from laya_desktop.node.parts import Overrides
+from laya_desktop.node.telemetry_base import MachineSensors
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import NodeSnapshot
 from tests.helpers.waiting import wait_for
@@ -21,9 +22,9 @@ from tests.helpers.waiting import wait_for
 class Running:
     """A session with its listener open."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, sensors: MachineSensors | None = None) -> None:
         self.file = config
-        self.session = app.open_session(load_file(config), Overrides(), console=False)
+        self.session = app.open_session(load_file(config), Overrides(), console=False, sensors=sensors)
         self.service = self.session.service
         self.events: list[Event] = []
         self.service.start_node().result(10)
@@ -67,11 +68,11 @@ class Running:
 
 
 @contextmanager
-def running(file: Path, text: str | None = None) -> Iterator[Running]:
+def running(file: Path, text: str | None = None, sensors: MachineSensors | None = None) -> Iterator[Running]:
     """A session on the file, written first where a text is given. ``LAYA_HOME`` is the caller's matter."""
     if text is not None:
         file.write_text(dedent(text).lstrip())
-    node = Running(file)
+    node = Running(file, sensors)
     try:
         yield node
     finally:
