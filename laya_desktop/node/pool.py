@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+HELD = "the machine to have room again: the guard holds batch requests"
 KEPT_CODES = ("will_not_fit", "overloaded", "out_of_memory", "restarts_ended")
 """Codes of a failure that callers get as they are; any other is ``model_failed``."""
 
@@ -431,7 +432,9 @@ class ModelPool:
         for place, (ticket, wait_s) in enumerate(places, start=1):
             if (stream := self._streams.get(ticket.request_id)) is not None:
                 record = stream.record
-                record.queue_place, record.expected_wait_s, record.waiting_for = place, wait_s, words
+                held = self._scheduler.is_held(ticket)
+                record.queue_place, record.expected_wait_s = place, None if held else wait_s
+                record.waiting_for = HELD if held else words
 
     def _model_snapshot(self, runtime: ModelRuntime, usage: Mapping[str, WorkerUsage], now_s: float) -> ModelSnapshot:
         name = runtime.name

@@ -226,11 +226,12 @@ class Scheduler:
     def _start(self, model: str, lane: _Lane) -> None:
         """Have a model loaded that somebody waits for; a batch request that is held does not count."""
         idle = lane.state in (ModelState.UNLOADED, ModelState.FAILED)
-        if idle and any(not self._is_held(t) for t in lane.waiting):
+        if idle and any(not self.is_held(t) for t in lane.waiting):
             lane.state = ModelState.LOADING
             self._effects.start_load(model)
 
-    def _is_held(self, ticket: Ticket) -> bool:
+    def is_held(self, ticket: Ticket) -> bool:
+        """True while the guard keeps this request waiting."""
         return self.hold_batch and ticket.priority is Priority.BATCH
 
     def _fill(self, lane: _Lane, now_s: float) -> None:
@@ -248,7 +249,7 @@ class Scheduler:
 
     def _next(self, lane: _Lane, now_s: float) -> Ticket | None:
         """Who runs next; None: the free slot is kept for an interactive request, or only batch requests wait, held."""
-        waiting = [t for t in lane.waiting if not self._is_held(t)] if self.hold_batch else lane.waiting
+        waiting = [t for t in lane.waiting if not self.is_held(t)] if self.hold_batch else lane.waiting
         if not waiting:
             return None
         if lane.queue.policy == "fifo":

@@ -106,7 +106,7 @@ def test_from_warn_to_critical_and_back(start: Callable[..., Running], machine: 
     node.until(lambda s: [a.kind for a in s.guard.actions] == ["hold_batch"])
     held = Asking(node, "/batch/idle")
     assert Asking(node, "/interactive/idle").done().status == 200
-    node.until(lambda s: s.model("idle").waiting == 1)
+    node.until(lambda s: any("the guard holds batch" in (r.waiting_for or "") for r in s.requests))
     long = Asking(node, "/interactive/a", max_tokens=350)
     node.until(lambda s: s.model("a").running == 1)
 

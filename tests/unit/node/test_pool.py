@@ -24,7 +24,7 @@ from laya_desktop.node.engines.base import (
 from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestRecord
 from laya_desktop.node.tasks import spawn
-from laya_desktop.state.enums import ModelState, Phase
+from laya_desktop.state.enums import ModelState, Phase, Priority
 from laya_desktop.state.events import Event, ModelFailed, ModelLoaded, ModelUnloaded
 
 
@@ -328,5 +328,39 @@ def test_a_removed_model_is_unloaded_once_it_is_idle() -> None:
         assert len(await collect(stream)) == 4
         await bench.until(lambda: bench.handles[0].stopped)
         assert record.phase is not Phase.FAILED
+
+    run(script)
+
+
+def test_a_death_in_use_is_followed_by_a_restart_and_what_waits_is_answered() -> None:
+    async def script(bench: Bench) -> None:
+        _victim, victim_stream = bench.ask()
+        await bench.until(lambda: bool(bench.handles) and bool(bench.handles[0].sinks))
+        waiting, stream = bench.ask()
+        bench.handles[0].on_exit(LayaError("The worker was killed.", code="worker_died"))
+        with pytest.raises(LayaError, match="killed"):
+            await collect(victim_stream)
+        shown = bench.pool.snapshot({}, 0.0)[0]
+        assert (shown.state, shown.error_code, shown.restarts) == (ModelState.FAILED, "worker_died", 1)
+        assert shown.load_note == "starts again in 1 s"
+        assert waiting.waiting_for == "the model to be started again"
+        await bench.until(lambda: len(bench.handles) > 1 and bool(bench.handles[1].sinks))
+        bench.handles[1].answer(waiting.request_id)
+        assert len(await collect(stream)) == 4
+        assert bench.state() is ModelState.READY
+
+    run(script)
+
+
+def test_a_batch_request_is_refused_while_the_guard_says_so() -> None:
+    async def script(bench: Bench) -> None:
+        bench.pool.refuse_batch = lambda: LayaError("RAM is full.", code="overloaded", status=503)
+        record = RequestRecord("b1", "POST", "/", None, "m", priority=Priority.BATCH)
+        with pytest.raises(LayaError, match="RAM is full"):
+            bench.pool.generate(record, "m", Generate("b1", prompt="x"), 10.0)
+        other, stream = bench.ask()
+        await bench.until(lambda: bool(bench.handles) and bool(bench.handles[0].sinks))
+        bench.handles[0].answer(other.request_id)
+        assert len(await collect(stream)) == 4
 
     run(script)

@@ -222,3 +222,51 @@ def test_an_unknown_model_is_404() -> None:
     with pytest.raises(LayaError) as refused:
         bench.scheduler.on_request(Ticket("x", "nobody", Priority.NORMAL, 0.0, 1.0), 0.0)
     assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("policy", ["fifo", "priority"])
+def test_held_batch_requests_wait_whatever_is_free_and_run_once_they_are_let_go(policy: str) -> None:
+    bench = Bench(slots=2, policy=policy)
+    bench.scheduler.hold_batch = True
+    batch, normal = bench.ask(priority=Priority.BATCH), bench.ask()
+    assert bench.effects.dispatched == [normal]
+    bench.scheduler.on_tick(1.0)
+    assert bench.effects.dispatched == [normal]
+    assert bench.scheduler.is_held(bench.tickets[batch])
+    bench.scheduler.hold_batch = False
+    bench.scheduler.on_tick(2.0)
+    assert bench.effects.dispatched == [normal, batch]
+
+
+def test_a_held_batch_request_loads_no_model_until_it_is_let_go() -> None:
+    bench = Bench(slots=None)
+    bench.scheduler.hold_batch = True
+    bench.ask(priority=Priority.BATCH)
+    bench.scheduler.on_tick(1.0)
+    assert bench.effects.loads == []
+    bench.scheduler.hold_batch = False
+    bench.scheduler.on_tick(2.0)
+    bench.scheduler.on_tick(3.0)
+    assert bench.effects.loads == ["m"]
+
+
+def test_a_death_with_a_restart_fails_what_ran_and_keeps_what_waits() -> None:
+    bench = Bench(slots=1)
+    running, waiting = bench.ask(), bench.ask()
+    death = LayaError("The worker was killed.", code="worker_died", status=503)
+    bench.scheduler.on_lost("m", death)
+    assert bench.effects.rejected == {running: death}
+    later = bench.ask(1.0)
+    assert bench.effects.loads == []
+    bench.scheduler.on_loading("m")
+    bench.scheduler.on_ready("m", 2, 2.0)
+    assert bench.effects.dispatched == [running, waiting, later]
+
+
+def test_waiting_for_a_restart_ends_with_max_wait() -> None:
+    bench = Bench(slots=1, max_wait=5.0)
+    bench.ask()
+    waiting = bench.ask()
+    bench.scheduler.on_lost("m", LayaError("killed", status=503))
+    bench.scheduler.on_tick(5.5)
+    assert bench.effects.rejected[waiting].code == "queue_timeout"
