@@ -30,7 +30,7 @@ from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestLog, RequestRecord, new_request_id
-from laya_desktop.node.room import Room, ceiling_bytes, room_for
+from laya_desktop.node.room import Room, ceiling_bytes, most_bytes, room_for
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.survival import SleepWatch
 from laya_desktop.node.swap import RoomMaker
@@ -111,6 +111,7 @@ class Node:
             estimate=self.estimate_model,
             free=self._free_now,
             enabled=lambda: self._guard.mode == "shed",
+            ceiling=lambda model, gpu: most_bytes(model, self.snapshot.machine, self._guard, gpu=gpu),
         )
         self._subscribers: set[asyncio.Queue[Event]] = set()
         self._lock = asyncio.Lock()

@@ -221,6 +221,7 @@ class ModelPool:
         """Stop every worker; running answers are cut."""
         for stream in list(self._streams.values()):
             stream.fail(LayaError("The node is shutting down.", code="shutting_down", status=503, retry_after_s=5.0))
+            self._runtimes[stream.ticket.model].cancel(stream.ticket.request_id)  # an unload under way waits for it
         await asyncio.gather(*(r.unload("the node closes", grace_s=0.0) for r in self._runtimes.values()))
 
     # -- scheduler.Effects

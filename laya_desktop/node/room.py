@@ -60,6 +60,12 @@ def room_for(model: ModelConfig, machine: MachineSnapshot, device: str, guard: G
     return Room(max(0, room), limit)
 
 
+def most_bytes(model: ModelConfig, machine: MachineSnapshot, guard: GuardConfig, *, gpu: bool) -> int | None:
+    """What the model's fraction and the guard's allow it on the first GPU or in RAM, were all of it free."""
+    total = (machine.gpus[0].vram_total_bytes if machine.gpus else None) if gpu else machine.ram_total_bytes
+    return None if total is None else int(total * min(model.mem_fraction or 1.0, guard.mem_fraction))
+
+
 def ceiling_bytes(model: ModelConfig, machine: MachineSnapshot, guard: GuardConfig, *, override: bool) -> int | None:
     """RAM that one worker of the model may hold: its fraction of the machine; all of it where a person insists."""
     total = machine.ram_total_bytes

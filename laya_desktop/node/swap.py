@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.memory import size
+from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import ModelState
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class RoomMaker:
         estimate: Estimate,
         free: FreeBytes,
         enabled: Callable[[], bool],
+        ceiling: Callable[[ModelConfig, bool], int | None] = lambda _config, _gpu: None,
     ) -> None:
         """Remember whom to ask.
 
@@ -79,12 +81,14 @@ class RoomMaker:
             estimate: what a model would take on a device.
             free: what is free.
             enabled: whether the guard sheds.
+            ceiling: what the model may hold on the GPU (True) or in RAM however much is free; None: unknown.
         """
         self._runtimes = runtimes
         self._waiting = waiting
         self._estimate = estimate
         self._free = free
         self._enabled = enabled
+        self._ceiling = ceiling
         self._promised: dict[str, int] = {}
         """Bytes of the loads under way, so that two of them do not count on the same memory."""
 
@@ -102,6 +106,9 @@ class RoomMaker:
         if needed is None:
             return
         gpu = estimate.device.lower() not in ("cpu", "fake")
+        ceiling = self._ceiling(runtime.config, gpu)
+        if ceiling is not None and needed > ceiling:
+            return  # no room that others make would be enough
         self._promised[runtime.name] = needed
         try:
             await self._free_up(runtime, needed, gpu=gpu)
@@ -121,7 +128,10 @@ class RoomMaker:
             runtime.load_note = _note(goes)
             text = "'%s' makes room for '%s': %s needed, %s free"
             log.info(text, goes.name, runtime.name, size(needed), size(spare))
-            await victim.unload(f"its memory is needed for '{runtime.name}'", keep_waiting=True)
+            going = victim.unload(f"its memory is needed for '{runtime.name}'", keep_waiting=True)
+            await asyncio.shield(
+                spawn(going, f"unload {goes.name}")
+            )  # once begun it ends, whatever becomes of the load
             await self._settle(runtime, spare, needed, gpu=gpu)
 
     async def _settle(self, runtime: ModelRuntime, before: int, needed: int, *, gpu: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laya_desktop.config.schema import GuardConfig, ModelConfig
-from laya_desktop.node.room import Room, ceiling_bytes, room_for
+from laya_desktop.node.room import Room, ceiling_bytes, most_bytes, room_for
 from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
 
 GIB = 2**30
@@ -43,6 +43,12 @@ def test_the_lowest_limit_counts(
 @pytest.mark.parametrize(("machine", "device"), [(MachineSnapshot(), "cpu"), (MACHINE, "gpu"), (WITH_GPU, "gpu:3")])
 def test_what_no_sensor_tells_is_unknown(machine: MachineSnapshot, device: str) -> None:
     assert room_for(model(), machine, device, GUARD).free_bytes is None
+
+
+def test_what_no_freed_memory_can_exceed() -> None:
+    assert most_bytes(model(0.25), WITH_GPU, GUARD, gpu=False) == 5 * GIB
+    assert most_bytes(model(), WITH_GPU, GUARD, gpu=True) == 9 * GIB
+    assert most_bytes(model(), MACHINE, GUARD, gpu=True) is None
 
 
 def test_a_workers_ceiling_is_its_fraction_of_the_machine() -> None:
