@@ -43,7 +43,7 @@ class LoadGate:
         sheds: Callable[[], bool],
         refusal: Callable[[], LayaError | None],
         estimate: Estimate,
-        ceiling: Callable[[ModelConfig, bool], int | None],
+        ceiling: Callable[[ModelConfig, bool], Awaitable[int | None]],
         identify: Identify,
     ) -> None:
         """Remember whom to ask.
@@ -71,7 +71,7 @@ class LoadGate:
         """
         name = runtime.name
         self._under_way.pop(name, None)
-        limited = msgspec.structs.replace(params, memory_limit_bytes=self._ceiling(runtime.config, override))
+        limited = msgspec.structs.replace(params, memory_limit_bytes=await self._ceiling(runtime.config, override))
         key = load_key(limited, await self._identify(params.path))
         if override:
             log.warning("'%s' is loaded although the guard advises against it, because a person insists", name)

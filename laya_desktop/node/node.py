@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.generation import GenerationStream
     from laya_desktop.node.runtime import ModelRuntime
     from laya_desktop.node.telemetry import TelemetrySample
-    from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, RouteExplanation
+    from laya_desktop.state.snapshot import FoundModel, MachineSnapshot, MemoryEstimate, ModelFileInfo, RouteExplanation
 
 log = logging.getLogger(__name__)
 
@@ -357,7 +357,7 @@ class Node:
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""
         params = self._params(model, device)
-        machine = self.snapshot.machine
+        machine = await self._machine()
         has_gpu = bool(machine.gpus) if params.engine == "transformers" else self._capability.gpu_available
         if params.device == "auto" and not has_gpu:
             params = msgspec.structs.replace(params, device="cpu")
@@ -485,8 +485,14 @@ class Node:
         sample = await self._parts.telemetry.read(self._pool.worker_pids())
         return room_for(model, sample.machine, "gpu" if gpu else "cpu", self._guard).free_bytes
 
-    def _ceiling(self, model: ModelConfig, override: bool) -> int | None:
-        return ceiling_bytes(model, self.snapshot.machine, self._guard, override=override)
+    async def _machine(self) -> MachineSnapshot:
+        """The sensors, read now where a load comes before the first tick."""
+        if self._sample is None:
+            self._sample = await self._parts.telemetry.read(self._pool.worker_pids())
+        return self._sample.machine
+
+    async def _ceiling(self, model: ModelConfig, override: bool) -> int | None:
+        return ceiling_bytes(model, await self._machine(), self._guard, override=override)
 
     def _on_wake(self, slept_s: float) -> None:
         """Devices may have come, gone or been reset meanwhile."""

@@ -216,6 +216,18 @@ def test_a_load_that_ran_out_of_memory_is_not_repeated_as_it_was(start: Callable
     assert node.ask("POST", "/interactive/m", CHAT)[0] == 200
 
 
+def test_a_preloaded_model_meets_the_same_gate(start: Callable[..., Running]) -> None:
+    node = start(
+        fake("big", "memory_mib=14000", "preload: true"),
+        fake("grows", "load_mib=600", "preload: true, mem_fraction: 0.01"),
+    )
+    refused = node.until(lambda s: s.model("big").state is ModelState.FAILED).model("big")
+    assert refused.error_code == "will_not_fit"
+    assert (
+        node.until(lambda s: s.model("grows").state is ModelState.FAILED).model("grows").error_code == "out_of_memory"
+    )
+
+
 def kill(node: Running, name: str) -> int:
     pid = (
         node.until(lambda s: s.model(name).state is ModelState.READY and s.model(name).pid is not None).model(name).pid

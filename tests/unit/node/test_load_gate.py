@@ -37,7 +37,7 @@ class Desk:
             raise self.verdict
         return MemoryEstimate(self.verdict, "Needs 9 GiB; 4 GiB are free.")
 
-    def _ceiling(self, _model: ModelConfig, override: bool) -> int | None:
+    async def _ceiling(self, _model: ModelConfig, override: bool) -> int | None:
         return None if override else self.ceiling
 
     async def _identify(self, _path: str) -> Hashable:
