@@ -22,7 +22,7 @@ from laya_desktop.node.engines.base import (
     Sampling,
     Started,
 )
-from laya_desktop.node.engines.llama_prompt import Prompt
+from laya_desktop.node.engines.llama_template import Prompt
 from laya_desktop.node.engines.oneshot import ask
 from laya_desktop.node.engines.worker import WorkerHandle
 from laya_desktop.node.engines.worker_main import create_engine

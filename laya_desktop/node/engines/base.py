@@ -334,6 +334,10 @@ class EngineLoadError(Exception):
         self.code = code
 
 
+class NoFreeSlotError(RuntimeError):
+    """Fewer slots are free than a request needs: the scheduler must not let it come to this."""
+
+
 class ProgressSink(Protocol):
     """Called with 0.0 to 1.0 during a load."""
 
@@ -367,7 +371,7 @@ class Engine(Protocol):
         """Give ``request.n`` free slots to the request. Returns ``Started``, or ``Refused`` with the reason.
 
         Raises:
-            RuntimeError: too few slots are free (the scheduler must not do this).
+            NoFreeSlotError: too few slots are free.
         """
         ...
 

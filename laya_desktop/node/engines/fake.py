@@ -6,6 +6,7 @@ It calls its device "fake" and passes the same contract suite. Its path says how
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import dataclass, fields
@@ -15,23 +16,27 @@ from laya_desktop.node.engines import worker_os
 from laya_desktop.node.engines.base import (
     EngineLoadError,
     EngineParams,
-    Finished,
     Generate,
     Loaded,
+    NoFreeSlotError,
     ProgressSink,
+    Refused,
     RequestEvent,
     Stats,
+    TokenLogprob,
 )
-from laya_desktop.node.engines.lane import Lane, refusal
+from laya_desktop.node.engines.dialect import Dialect
+from laya_desktop.node.engines.fake_values import formed_answer
+from laya_desktop.node.engines.lane import Lane, Tally, refusal, reply_of, too_many_answers
 
 PREFILL_CHUNK = 512
 _LOAD_STEPS = 10
-_FOR_GOOD_S = 1e6
 _TEXT = (
     "A fake engine answers with fixed words so that tests know them : über , naïve , 模型 , 🙂 and back again . "
     "Routes match , queues fill , slots decode , and nothing here thinks ."
 )
 _WORDS = _TEXT.split()
+_THINKING = ("<think>", "</think>")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class FakeSettings:
 
     tokens: int = 20
     """Tokens after which it stops by itself."""
+    think: int = 0
+    """Words of thinking, before those."""
     itl_ms: float = 0.0
     """Milliseconds a step takes, whatever the number of busy slots."""
     prefill_ms: float = 0.0
@@ -57,8 +64,6 @@ class FakeSettings:
     """MiB that are really allocated by the load."""
     slot_mib: int = 0
     """MiB that are really allocated for each request it answers, and freed at its end."""
-    hang_after: int = 0
-    """It sleeps for good after that many steps; 0: never."""
 
 
 def parse_path(path: str) -> FakeSettings:
@@ -83,19 +88,41 @@ def parse_path(path: str) -> FakeSettings:
 
 
 class _FakeLane(Lane):
-    """A lane with the words it will say."""
+    """A lane with the pieces it will say."""
 
-    def __init__(self, request: Generate, slot_id: int, prompt_tokens: int, max_seq_len: int) -> None:
-        super().__init__(request, slot_id, prompt_tokens, max_seq_len)
-        self.to_prefill = prompt_tokens
-        sampling = request.sampling
-        self.ballast = b""
-        self.first_word = (sampling.seed or 0) if sampling.temperature > 0 else 0
+    def __init__(self, slot_id: int, max_seq_len: int, tally: Tally, index: int, settings: FakeSettings) -> None:
+        request = tally.request
+        thinks = settings.think > 0 and request.messages is not None
+        dialect = Dialect(thinking=_THINKING if thinks else None)
+        reply = reply_of(request, dialect)
+        super().__init__(request, slot_id, tally.prompt_tokens, max_seq_len, tally=tally, index=index, reply=reply)
+        self.to_prefill = tally.prompt_tokens if index == 0 else 0
+        self.waits = index > 0
+        """For the first answer, which prefills their prompt."""
+        self._pieces = _pieces(request, index, settings, thinks=thinks)
+        self._ballast = bytes(settings.slot_mib * 2**20)
 
-    def next_piece(self) -> bytes:
-        """The next word, with the space before it."""
-        word = _WORDS[(self.first_word + self.completion_tokens) % len(_WORDS)]
-        return (word if self.completion_tokens == 0 else f" {word}").encode()
+    def next_piece(self) -> bytes | None:
+        """The next token's text; None: the answer is complete."""
+        pieces, at = self._pieces, self.completion_tokens
+        if self.request.ignore_eos:
+            at %= len(pieces)
+        return pieces[at].encode() if at < len(pieces) else None
+
+
+def _pieces(request: Generate, index: int, settings: FakeSettings, *, thinks: bool) -> list[str]:
+    """The answer, token by token: the words in turn, from the one that the seed names."""
+    if (formed := formed_answer(request)) is not None:
+        return re.findall(r"\s+|\w+|[^\w\s]", formed)
+    sampling = request.sampling
+    first = (sampling.seed or 0) + index if sampling.temperature > 0 else 0
+    count = max(settings.tokens, request.min_tokens)
+    words = [_WORDS[(first + i) % len(_WORDS)] for i in range(count)]
+    said = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+    if not thinks:
+        return said
+    thought = [f" {_WORDS[i % len(_WORDS)]}" for i in range(settings.think)]
+    return [_THINKING[0], *thought, _THINKING[1], *said]
 
 
 class FakeEngine:
@@ -146,41 +173,44 @@ class FakeEngine:
         return any(self._lanes)
 
     def submit(self, request: Generate) -> list[RequestEvent]:
-        """Take the first free slot."""
-        slot_id = next((i for i, lane in enumerate(self._lanes) if lane is None), None)
-        if slot_id is None:
-            raise RuntimeError("No slot is free.")
+        """Take the first free slots."""
+        if (too_many := too_many_answers(request, len(self._lanes))) is not None:
+            return [too_many]
+        free = [i for i, lane in enumerate(self._lanes) if lane is None][: request.n]
+        if len(free) < request.n:
+            raise NoFreeSlotError("Too few slots are free.")
         prompt_tokens = _count_tokens(request)
         if (refused := refusal(request, prompt_tokens, self._max_seq_len)) is not None:
             return [refused]
-        lane = _FakeLane(request, slot_id, prompt_tokens, self._max_seq_len)
-        lane.ballast = bytes(self._settings.slot_mib * 2**20)
-        self._lanes[slot_id] = lane
-        return [lane.started()]
+        tally = Tally(request, prompt_tokens, 0)
+        try:
+            lanes = [_FakeLane(at, self._max_seq_len, tally, i, self._settings) for i, at in enumerate(free)]
+        except ValueError as error:
+            return [Refused(request.request_id, str(error), code="invalid_format", param="response_format")]
+        for lane in lanes:
+            self._lanes[lane.slot_id] = lane
+        return [lanes[0].started(tuple(free[1:]))]
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
-        """Free the request's slot."""
-        for slot_id, lane in enumerate(self._lanes):
-            if lane is not None and lane.request.request_id == request_id:
-                self._lanes[slot_id] = None
-                return lane.end("cancelled")
-        return []
+        """Free the request's slots."""
+        lanes = [lane for lane in self._lanes if lane is not None and lane.request.request_id == request_id]
+        for lane in lanes:
+            self._lanes[lane.slot_id] = None
+        return lanes[0].end("cancelled") if lanes else []
 
     def step(self) -> list[RequestEvent]:
         """One word for every decoding slot, at most 512 prompt tokens for the others."""
         self._steps += 1
         if self._steps == self._settings.crash_after:
             raise SystemExit(3)
-        if self._steps == self._settings.hang_after:
-            time.sleep(_FOR_GOOD_S)
         prefilling = any(lane and lane.to_prefill for lane in self._lanes)
         pause_ms = self._settings.itl_ms + (self._settings.prefill_ms if prefilling else 0.0)
         if pause_ms:
             time.sleep(pause_ms / 1000)
         budget = PREFILL_CHUNK
         events: list[RequestEvent] = []
-        for slot_id, lane in enumerate(self._lanes):
-            if lane is None:
+        for lane in list(self._lanes):
+            if lane is None or lane.waits:
                 continue
             if lane.to_prefill:
                 chunk = min(budget, lane.to_prefill)
@@ -190,14 +220,24 @@ class FakeEngine:
                 if lane.to_prefill:
                     continue
                 events.append(lane.prefilled())
-            if lane.completion_tokens >= self._settings.tokens:
-                new = lane.end("stop")
-            else:
-                self._decode_tokens += 1
-                new = lane.take(lane.next_piece())
-            if new and isinstance(new[-1], Finished):
-                self._lanes[slot_id] = None
-            events += new
+                self._begin_others(lane)
+            events += self._say(lane)
+        return events
+
+    def _begin_others(self, first: _FakeLane) -> None:
+        for lane in self._lanes:
+            if lane is not None and lane.tally is first.tally:
+                lane.waits = False
+
+    def _say(self, lane: _FakeLane) -> list[RequestEvent]:
+        piece = lane.next_piece()
+        if piece is None:
+            events = lane.end("stop")
+        else:
+            self._decode_tokens += 1
+            events = lane.take(piece, _logprob(lane.request, piece))
+        if lane.over:
+            self._lanes[lane.slot_id] = None
         return events
 
     def stats(self) -> Stats:
@@ -210,6 +250,14 @@ class FakeEngine:
     def close(self) -> None:
         """Forget everything."""
         self._lanes = []
+
+
+def _logprob(request: Generate, piece: bytes) -> TokenLogprob | None:
+    """Even odds against as many others as are asked for."""
+    if request.logprobs is None:
+        return None
+    others = [(b"#%d" % i, -1.0 - i) for i in range(max(0, request.logprobs - 1))]
+    return TokenLogprob(len(piece), piece, math.log(0.5), ((piece, math.log(0.5)), *others)[: request.logprobs])
 
 
 def _count_tokens(request: Generate) -> int:

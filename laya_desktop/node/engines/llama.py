@@ -13,7 +13,16 @@ import time
 import llama_cpp.llama_cpp as lib
 
 from laya_desktop.node.engines import llama_chain, llama_library, llama_slots, worker_os
-from laya_desktop.node.engines.base import EngineParams, Generate, Loaded, ProgressSink, Refused, RequestEvent, Stats
+from laya_desktop.node.engines.base import (
+    EngineParams,
+    Generate,
+    Loaded,
+    NoFreeSlotError,
+    ProgressSink,
+    Refused,
+    RequestEvent,
+    Stats,
+)
 from laya_desktop.node.engines.lane import (
     MOST_LOGPROBS,
     Lane,
@@ -28,10 +37,11 @@ from laya_desktop.node.engines.llama_chain import Chains
 from laya_desktop.node.engines.llama_dry_run import place_where_it_fits
 from laya_desktop.node.engines.llama_grammar import Grammar, GrammarError
 from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, open_model
-from laya_desktop.node.engines.llama_prompt import Prompt, Prompts
+from laya_desktop.node.engines.llama_prompt import Prompts
 from laya_desktop.node.engines.llama_sampler import Sampler
 from laya_desktop.node.engines.llama_schema import FormatError, grammar_of
 from laya_desktop.node.engines.llama_slots import Cells, Slot
+from laya_desktop.node.engines.llama_template import Prompt
 from laya_desktop.node.engines.llama_vocab import Vocab
 
 
@@ -140,7 +150,7 @@ class LlamaEngine:
         if (too_many := too_many_answers(request, len(self._slots))) is not None:
             return [too_many]
         if self.free_slots < request.n:
-            raise RuntimeError("No slot is free." if request.n == 1 else "Too few slots are free.")
+            raise NoFreeSlotError("Too few slots are free.")
         prompt = self._prompts.read(request)
         if isinstance(prompt, Refused):
             return [prompt]

@@ -32,11 +32,11 @@ class Grammar:
         self._vocab = vocab
         self._one = lib.llama_token_data()
         self._only = lib.llama_token_data_array(ctypes.pointer(self._one), 1, -1, False)
-        with llama_library.muted_log() as log:
+        with llama_library.complaints() as lines:
             self._sampler = lib.llama_sampler_init_grammar(vocab.handle, text.encode(), b"root")
         if not self._sampler:
             self._sampler = None
-            raise GrammarError(f"The grammar cannot be read: {_reason(log.errors)}.")
+            raise GrammarError(f"The grammar cannot be read: {_reason(lines)}.")
 
     def allows(self, token: int) -> bool:
         """True where the token may come next."""
@@ -71,7 +71,7 @@ class Grammar:
             raise GrammarError(f"The grammar is too ambiguous: one step took more than {STEP_LIMIT_S:g} s.")
 
 
-def _reason(errors: list[str]) -> str:
-    lines = [line.removeprefix("parse: ").removeprefix("error parsing grammar: ").strip() for line in errors]
-    told = next((line for line in lines if line and line != "failed to parse grammar"), "llama.cpp gave no reason")
-    return told[:200].rstrip(".")
+def _reason(lines: list[str]) -> str:
+    told = (line.removeprefix("parse: ").removeprefix("error parsing grammar: ").strip() for line in lines)
+    reason = next((line for line in told if line and line != "failed to parse grammar"), "llama.cpp gave no reason")
+    return reason[:200].rstrip(".")

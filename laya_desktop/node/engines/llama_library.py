@@ -6,7 +6,9 @@ The binding's struct layouts change between releases, so another version is refu
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +22,7 @@ from laya_desktop.node.engines.base import Device, EngineLoadError
 from laya_desktop.node.engines.llama_log import CONT, DEBUG, INFO, WARN, LineJoiner, LoadLog, worth_keeping
 
 _KINDS = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel"}
+_STDERR, _MOST_PRINTED = 2, 8192
 _joiner = LineJoiner()
 _threshold = INFO
 _skipping = False
@@ -57,15 +60,26 @@ def recorded_log() -> Iterator[LoadLog]:
 
 
 @contextmanager
-def muted_log() -> Iterator[LoadLog]:
-    """Gather what the log says and print none of it: what callers send must not get into it."""
+def complaints() -> Iterator[list[str]]:
+    """Gather what llama.cpp says in its log or prints, and let none of it out: callers' texts must not get there.
+
+    The list is filled when the block ends.
+    """
     global _muted
-    _muted = True
-    try:
-        with recorded_log() as log:
-            yield log
-    finally:
-        _muted = False
+    lines: list[str] = []
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    with tempfile.TemporaryFile() as file, recorded_log() as log:
+        os.dup2(file.fileno(), _STDERR)
+        _muted = True
+        try:
+            yield lines
+        finally:
+            _muted = False
+            os.dup2(kept, _STDERR)
+            os.close(kept)
+            file.seek(0)
+            lines += [*file.read(_MOST_PRINTED).decode("utf-8", "replace").splitlines(), *log.errors]
 
 
 def quieten() -> None:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 
 import llama_cpp.llama_cpp as lib
 
 from laya_desktop.node.engines.base import Generate, Refused
-from laya_desktop.node.engines.dialect import Dialect
-from laya_desktop.node.engines.llama_template import CHATML, ChatTemplate, TemplateError
+from laya_desktop.node.engines.llama_template import CHATML, ChatTemplate, Prompt, TemplateError
 from laya_desktop.node.engines.llama_vocab import Vocab
 
 NO_TEMPLATE = "The model has no chat template, so ChatML is used for chats."
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """What a request begins with, and how its answer will be written."""
-
-    tokens: list[int]
-    dialect: Dialect = field(default_factory=Dialect)
-    thinking: bool = False
-    """The prompt ends inside the model's thinking."""
 
 
 class Prompts:

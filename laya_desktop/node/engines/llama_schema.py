@@ -9,6 +9,7 @@ llama.cpp reads it recursively. Limits of numbers (``minimum``, ``multipleOf`` â
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from llama_cpp import llama_grammar
@@ -22,8 +23,11 @@ from laya_desktop.node.engines.lane import tool_names
 LIMIT_S = 2.0
 MOST_BYTES = 256 * 1024
 MOST_DEPTH = 400
-MOST_REPEATS = 2000
+MOST_REPEATS, MOST_REPEATS_IN_ALL = 2000, 20_000
+"""llama.cpp makes a rule of every repetition."""
 MOST_CALLS = 16
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*', re.DOTALL)
+_BRACES = re.compile(r"\{([\d,\s]{1,40})\}")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -73,16 +77,21 @@ def _converted(build: Any, param: str) -> str:
 
 
 def _bounded(grammar: str, param: str) -> str:
+    if "\0" in grammar:
+        raise FormatError("The grammar has a NUL character.", param)
     if len(grammar.encode()) > MOST_BYTES:
         raise FormatError(f"The grammar is larger than {MOST_BYTES // 1024} KiB.", param)
+    form = _QUOTED.sub("", grammar)
     depth = deepest = 0
-    for letter in grammar:
+    for letter in form:
         depth += (letter == "(") - (letter == ")")
         deepest = max(deepest, depth)
     if deepest > MOST_DEPTH:
         raise FormatError(f"The grammar is nested more than {MOST_DEPTH} deep.", param)
-    if "\0" in grammar:
-        raise FormatError("The grammar has a NUL character.", param)
+    repeats = [max((int(n) for n in braces.split(",") if n.strip()), default=0) for braces in _BRACES.findall(form)]
+    if max(repeats, default=0) > MOST_REPEATS or sum(repeats) > MOST_REPEATS_IN_ALL:
+        text = f"more than {MOST_REPEATS:,} times, or all of it more than {MOST_REPEATS_IN_ALL:,}"
+        raise FormatError(f"The grammar repeats a part {text}.", param)
     return grammar
 
 
@@ -202,6 +211,30 @@ class _Converter(llama_grammar.SchemaConverter):
         return str(self._add_rule(name or "root", text))  # type: ignore[no-untyped-call]
 
     @override
+    def resolve_refs(self, schema: dict[str, Any], url: str) -> dict[str, Any]:
+        """Give every reference in the schema a name of its own, and note where it leads."""
+
+        def look(node: Any) -> None:
+            if isinstance(node, dict):
+                if isinstance(ref := node.get("$ref"), str) and not ref.startswith(url):
+                    self._refs[url + ref] = _pointed_at(schema, ref)
+                    node["$ref"] = url + ref
+                for value in node.values():
+                    look(value)
+            elif isinstance(node, list):
+                for value in node:
+                    look(value)
+
+        look(schema)
+        return schema
+
+    @override
+    def _add_primitive(self, name: str, rule: Any) -> str:
+        if name == "char":  # the library's allows line breaks, which no JSON text may have
+            rule = llama_grammar.BuiltinRule(rule.content.replace(r'[^"\\]', r'[^"\\\x7F\x00-\x1F]'), [])
+        return str(super()._add_primitive(name, rule))
+
+    @override
     def _format_literal(self, literal: str) -> str:
         """Quote a JSON text as GBNF: umlauts as themselves, backslashes kept."""
         if literal.startswith('"'):
@@ -215,3 +248,16 @@ class _Converter(llama_grammar.SchemaConverter):
             name = self._ref_names[ref] = f"ref-{len(self._ref_names)}"
             known = self._ref_names[ref] = self.visit(self._refs[ref], name)
         return known
+
+
+def _pointed_at(schema: dict[str, Any], ref: str) -> Any:
+    """What a reference within the schema leads to."""
+    if not ref.startswith("#"):
+        raise ValueError(f"$ref '{ref[:80]}' leads out of the schema")
+    target: Any = schema
+    for part in ref[1:].split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(target, dict) or key not in target:
+            raise ValueError(f"$ref '{ref[:80]}' leads nowhere")
+        target = target[key]
+    return target

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -27,7 +28,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from laya_desktop.node.engines.deadline import DeadlineError, within
-from laya_desktop.node.engines.dialect import describe_tools, dialect_of
+from laya_desktop.node.engines.dialect import Dialect, describe_tools, dialect_of
 
 RENDER_LIMIT_S = 1.0
 OUTPUT_LIMIT_CHARS = 32 * 1024**2
@@ -37,6 +38,16 @@ CHATML = (
 )
 """Used where the model has no template of its own: the form that most models without one were tuned on."""
 _MARKS = range(0xE000, 0xF900)  # private use: means nothing to anybody
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a request begins with, and how its answer will be written."""
+
+    tokens: list[int]
+    dialect: Dialect = field(default_factory=Dialect)
+    thinking: bool = False
+    """The prompt ends inside the model's thinking."""
 
 
 class TemplateError(Exception):

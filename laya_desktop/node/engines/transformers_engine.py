@@ -23,12 +23,14 @@ from laya_desktop.node.engines.base import (
     Finished,
     Generate,
     Loaded,
+    NoFreeSlotError,
     ProgressSink,
     Refused,
     RequestEvent,
     Stats,
 )
-from laya_desktop.node.engines.lane import Lane, refusal
+from laya_desktop.node.engines.lane import Lane, refusal, reply_of
+from laya_desktop.node.engines.llama_template import Prompt
 from laya_desktop.node.engines.transformers_cache import JoinedCache, SlotCache
 from laya_desktop.node.engines.transformers_limits import refuse_unknown
 from laya_desktop.node.engines.transformers_model import OpenModel, open_model, place
@@ -57,8 +59,10 @@ class _Slot:
 class _Run(Lane):
     """A request in its slot: its tokens so far, and how they become text."""
 
-    def __init__(self, request: Generate, slot: _Slot, tokens: list[int], max_seq_len: int, words: Detokenizer) -> None:
-        super().__init__(request, slot.slot_id, len(tokens), max_seq_len, cached_tokens=len(slot.held))
+    def __init__(self, request: Generate, slot: _Slot, prompt: Prompt, max_seq_len: int, words: Detokenizer) -> None:
+        tokens = prompt.tokens
+        reply = reply_of(request, prompt.dialect, thinking=prompt.thinking)
+        super().__init__(request, slot.slot_id, len(tokens), max_seq_len, cached_tokens=len(slot.held), reply=reply)
         self.slot = slot
         self.tokens = tokens
         self.words = words
@@ -147,12 +151,13 @@ class TransformersEngine:
         """Tokenise, choose a slot, keep what it shares with the prompt."""
         assert self._open is not None
         if not self.free_slots:
-            raise RuntimeError("No slot is free.")
+            raise NoFreeSlotError("No slot is free.")
         if (unknown := refuse_unknown(request)) is not None:
             return [unknown]
-        tokens = self._prompts.tokens(request)
-        if isinstance(tokens, Refused):
-            return [tokens]
+        prompt = self._prompts.read(request)
+        if isinstance(prompt, Refused):
+            return [prompt]
+        tokens = prompt.tokens
         if (refused := refusal(request, len(tokens), self._max_seq_len)) is not None:
             return [refused]
         if (wrong := transformers_sampler.complaint(request.sampling, self._vocab_size)) is not None:
@@ -163,7 +168,7 @@ class TransformersEngine:
             keep = 0
         del slot.held[keep:]
         words = Detokenizer(self._open.tokenizer, tokens)
-        run = slot.run = _Run(request, slot, tokens, self._max_seq_len, words)
+        run = slot.run = _Run(request, slot, prompt, self._max_seq_len, words)
         self._active.append(run)
         return [run.started()]
 

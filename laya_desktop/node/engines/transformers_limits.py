@@ -10,11 +10,17 @@ import msgspec
 
 from laya_desktop.node.engines.base import Generate, Refused
 
-_GENERATE = {"request_id", "messages", "prompt", "max_tokens", "stop", "sampling", "tools"}
+_GENERATE = {
+    "request_id", "messages", "prompt", "max_tokens", "stop", "sampling", "tools", "parallel_tool_calls",
+    "template_values",
+}  # fmt: skip
 _SAMPLING = {
     "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty", "presence_penalty", "seed",
     "logit_bias",
 }  # fmt: skip
+
+_WIRE_NAMES = {"answer_format": "response_format", "stop_tokens": "stop_token_ids", "tool_name": "tool_choice"}
+"""What callers call it."""
 
 
 def refuse_unknown(request: Generate) -> Refused | None:
@@ -22,6 +28,7 @@ def refuse_unknown(request: Generate) -> Refused | None:
     name = _set_beyond(request, _GENERATE) or _set_beyond(request.sampling, _SAMPLING)
     if name is None:
         return None
+    name = _WIRE_NAMES.get(name, name)
     return Refused(
         request.request_id,
         f"The engine 'transformers' does not support {name}.",

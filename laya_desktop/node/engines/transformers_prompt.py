@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laya_desktop.node.engines.base import Generate, Refused
-from laya_desktop.node.engines.llama_template import CHATML, ChatTemplate, TemplateError
+from laya_desktop.node.engines.llama_template import CHATML, ChatTemplate, Prompt, TemplateError
 
 NO_TEMPLATE = "The model has no chat template, so ChatML is used for chats."
 _CONTEXT_TOKENS = 5
@@ -47,29 +47,30 @@ class Prompts:
             self.notes.append(str(error))
             return None
 
-    def tokens(self, request: Generate) -> list[int] | Refused:
-        """The prompt's tokens, or why there are none."""
+    def read(self, request: Generate) -> Prompt | Refused:
+        """The prompt, or why there is none."""
         if isinstance(request.prompt, list):
             return self._given(request, request.prompt)
         if request.prompt is not None:
-            return self._encode(request.prompt, special=True) if request.prompt else []
+            return Prompt(self._encode(request.prompt, special=True) if request.prompt else [])
         if not request.messages:
             return Refused(request.request_id, "There are no messages.", "Send at least one.", param="messages")
         template = self._tools if request.tools else self._chat
         try:
-            pieces = template.render(request.messages, request.tools)
+            pieces = template.render(request.messages, request.tools, more=request.template_values)
         except TemplateError as error:
             return Refused(request.request_id, str(error), code="invalid_messages", param="messages")
-        return [t for piece in pieces for t in self._encode(piece, special=False)]
+        tokens = [t for piece in pieces for t in self._encode(piece, special=False)]
+        return Prompt(tokens, template.dialect, template.opens_thinking(pieces))
 
     def _encode(self, text: str, *, special: bool) -> list[int]:
         """Tokens of a text; ``special`` adds what the model wants around a bare prompt."""
         return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
 
-    def _given(self, request: Generate, tokens: list[int]) -> list[int] | Refused:
+    def _given(self, request: Generate, tokens: list[int]) -> Prompt | Refused:
         strange = next((t for t in tokens if not 0 <= t < self._vocab_size), None)
         if strange is None:
-            return list(tokens)
+            return Prompt(list(tokens))
         text = f"The prompt has token {strange}; this model's tokens are 0 to {self._vocab_size - 1}."
         return Refused(request.request_id, text, param="prompt")
 

@@ -31,6 +31,7 @@ from laya_desktop.node.engines.base import (
     LoadFailed,
     Loading,
     Message,
+    NoFreeSlotError,
     Ping,
     Pong,
     Probe,
@@ -210,9 +211,11 @@ def _apply(engine: Engine, command: Command) -> list[Message]:
     if isinstance(command, Cancel):
         return list(engine.cancel(command.request_id))
     if isinstance(command, Generate):
-        if engine.free_slots:
+        try:
             return list(engine.submit(command))
-        return [Refused(command.request_id, "No slot is free.", "Send it again.", code="no_free_slot", status=503)]
+        except NoFreeSlotError:
+            text = "Too few slots are free."
+            return [Refused(command.request_id, text, "Send it again.", code="no_free_slot", status=503)]
     return []
 
 
