@@ -13,7 +13,7 @@ from laya_desktop.node.engines.base import Pulse
 BEAT_S = 1.0
 MISSES = 10
 """Beats without an answer after which a worker counts as hung. A machine that swaps may keep it waiting for seconds."""
-MISSES_LOADING = 60
+MISSES_LOADING = 30
 """While it loads: importing a large library may keep the interpreter from the reader thread."""
 STUCK_S = 30.0
 """A step without any computing for so long is stuck."""
