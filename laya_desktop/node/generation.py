@@ -29,7 +29,7 @@ class GenerationStream:
         self.record = record
         self.ticket = ticket
         self.request = request
-        self.slot_id: int | None = None
+        self.slot_ids: tuple[int, ...] = ()
         self.over = False
         """True once nothing more is accepted from the engine."""
         self._on_cancel = on_cancel

@@ -155,7 +155,8 @@ class ModelPool:
         runtime = self._runtime(model)
         max_seq_len = runtime.loaded.max_seq_len if runtime.loaded else runtime.config.max_seq_len
         tokens = estimate_tokens(request, max_seq_len)
-        ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s, *tokens)
+        _refuse_too_many(runtime, request)
+        ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s, *tokens, slots=request.n)
         stream = GenerationStream(record, ticket, request, self._on_cancel)
         if (kept := self._answers.find(record, model, request, now_s)) is not None:
             stream.replay(kept, now_s)
@@ -243,6 +244,11 @@ class ModelPool:
         stream = self._drop(ticket.request_id)
         if stream is not None:
             stream.fail(error)
+
+    def has_room(self, ticket: Ticket) -> bool:
+        """Whether one worker has all the slots that a request for several answers needs."""
+        handle = self._runtimes[ticket.model].handle
+        return handle is not None and handle.has_room(ticket.slots)
 
     # -- runtime.RuntimeListener
 
@@ -400,7 +406,7 @@ class ModelPool:
         prefill, decode = self._rates.setdefault(model, (TokenRate(), TokenRate()))
         match event:
             case Started():
-                stream.slot_id = event.slot_id
+                stream.slot_ids = (event.slot_id, *event.more_slots)
                 record.prompt_tokens, record.cached_tokens = event.prompt_tokens, event.cached_tokens
             case Prefilled():
                 record.phase = Phase.DECODE
@@ -440,7 +446,7 @@ class ModelPool:
     def _model_snapshot(self, runtime: ModelRuntime, usage: Mapping[str, WorkerUsage], now_s: float) -> ModelSnapshot:
         name = runtime.name
         rates = self._rates.get(name)
-        busy = {s.slot_id: s for s in self._streams.values() if s.ticket.model == name and s.slot_id is not None}
+        busy = {slot: s for s in self._streams.values() if s.ticket.model == name for slot in s.slot_ids}
         return model_snapshot(
             runtime,
             usage,
@@ -450,4 +456,17 @@ class ModelPool:
             requests_total=self._requests_total.get(name, 0),
             expected_wait_s=self._scheduler.expected_wait_s(name, now_s),
             cache=self._answers.snapshot(name),
+        )
+
+
+def _refuse_too_many(runtime: ModelRuntime, request: Generate) -> None:
+    """Raises LayaError where a request asks for more answers than a worker of the model has slots."""
+    slots = (runtime.loaded_config or runtime.config).batch_size
+    if request.n > slots:
+        raise LayaError(
+            f"n is {request.n}; '{runtime.name}' decodes at most {slots} answers at once, one in each slot.",
+            hint=f"Set n to {slots} or less, send several requests, or raise the model's batch_size.",
+            code="too_many_choices",
+            status=400,
+            param="n",
         )

@@ -66,7 +66,13 @@ class _Replica:
     progress: float = 0.0
     death: LayaError | None = None
     """Why it ended unasked."""
-    running: set[str] = field(default_factory=set)
+    running: dict[str, int] = field(default_factory=dict)
+    """Slots taken, by request."""
+
+    @property
+    def used(self) -> int:
+        """Slots that are taken."""
+        return sum(self.running.values())
 
 
 class ReplicaSet:
@@ -153,18 +159,22 @@ class ReplicaSet:
             first, slots=self.slots, load_s=max(one.load_s for one in loaded), kv_cache_bytes=_total(loaded)
         )
 
+    def has_room(self, slots: int) -> bool:
+        """Whether one of them has so many slots free, or none ever had."""
+        return slots > self._each or any(r.ready and self._each - r.used >= slots for r in self._replicas)
+
     def generate(self, request: Generate, sink: Callable[[RequestEvent], None]) -> None:
         """Give a request to the least busy one."""
-        index, replica = min(
-            ((i, r) for i, r in enumerate(self._replicas) if r.ready), key=lambda pair: len(pair[1].running)
-        )
-        replica.running.add(request.request_id)
+        index, replica = min(((i, r) for i, r in enumerate(self._replicas) if r.ready), key=lambda pair: pair[1].used)
+        replica.running[request.request_id] = request.n
 
         def on_event(event: RequestEvent) -> None:
             if isinstance(event, Started) and index:
-                event = msgspec.structs.replace(event, slot_id=event.slot_id + index * self._each)
+                first = index * self._each
+                more = tuple(slot_id + first for slot_id in event.more_slots)
+                event = msgspec.structs.replace(event, slot_id=event.slot_id + first, more_slots=more)
             elif isinstance(event, Finished | Refused):
-                replica.running.discard(request.request_id)
+                replica.running.pop(request.request_id, None)
             sink(event)
 
         replica.handle.generate(request, on_event)
@@ -221,7 +231,7 @@ class ReplicaSet:
             return
         dead.ready, self._tail = False, dead.handle.log_tail
         if any(r.ready for r in self._replicas):
-            lost, dead.running = tuple(dead.running), set()
+            lost, dead.running = tuple(dead.running), {}
             self._on_lost(self, dead.death, lost)
         else:
             self._on_exit(self, dead.death)

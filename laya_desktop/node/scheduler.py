@@ -37,6 +37,10 @@ class Effects(Protocol):
         """Fail a request that will not run, or whose worker is gone."""
         ...
 
+    def has_room(self, ticket: Ticket) -> bool:
+        """Whether one worker has all the slots that the request needs; asked where it needs several."""
+        ...
+
 
 @dataclass(slots=True)
 class _Lane:
@@ -52,6 +56,11 @@ class _Lane:
     """When the last interactive request came."""
     removed: bool = False
     """No longer configured: takes nothing new and goes when its worker does."""
+
+    @property
+    def used(self) -> int:
+        """Slots that are taken."""
+        return sum(ticket.slots for ticket in self.running.values())
 
 
 class Scheduler:
@@ -214,7 +223,7 @@ class Scheduler:
         lane = self._lanes.get(model)
         if lane is None or lane.state is not ModelState.READY:
             return None
-        if not lane.waiting and len(lane.running) < lane.slots:
+        if not lane.waiting and lane.used < lane.slots:
             return 0.0
         return self._starts(lane, lane.waiting, now_s)[-1]
 
@@ -235,9 +244,9 @@ class Scheduler:
         return self.hold_batch and ticket.priority is Priority.BATCH
 
     def _fill(self, lane: _Lane, now_s: float) -> None:
-        while lane.state is ModelState.READY and lane.waiting and len(lane.running) < lane.slots:
+        while lane.state is ModelState.READY and lane.waiting and lane.used < lane.slots:
             ticket = self._next(lane, now_s)
-            if ticket is None:
+            if ticket is None or (ticket.slots > 1 and not self._fits(lane, ticket)):
                 return
             lane.waiting.remove(ticket)
             if now_s >= ticket.deadline_s:
@@ -246,6 +255,12 @@ class Scheduler:
             lane.running[ticket.request_id] = ticket
             lane.started_s[ticket.request_id] = now_s
             self._effects.dispatch(ticket)
+
+    def _fits(self, lane: _Lane, ticket: Ticket) -> bool:
+        """Whether a request for several slots can begin. One for more than there are may: its worker refuses it."""
+        if ticket.slots > lane.slots:
+            return True
+        return lane.used + ticket.slots <= lane.slots and self._effects.has_room(ticket)
 
     def _next(self, lane: _Lane, now_s: float) -> Ticket | None:
         """Who runs next; None: the free slot is kept for an interactive request, or only batch requests wait, held."""
@@ -256,7 +271,7 @@ class Scheduler:
             return waiting[0]
         first = min(waiting, key=lambda t: order_key(t, now_s))
         recent = lane.interactive_s is not None and now_s - lane.interactive_s < RESERVE_S
-        is_last_slot = lane.slots > 1 and len(lane.running) == lane.slots - 1
+        is_last_slot = lane.slots > 1 and lane.used == lane.slots - 1
         if recent and is_last_slot and first.priority is not Priority.INTERACTIVE:
             return next((t for t in waiting if t.priority is Priority.INTERACTIVE), None)
         return first
@@ -280,7 +295,7 @@ class Scheduler:
     def _refuse_when_full(self, lane: _Lane, ticket: Ticket, now_s: float) -> None:
         """Raise 429 where the request would wait and there is no place for it."""
         ready = lane.state is ModelState.READY
-        if ready and len(lane.running) < lane.slots and not lane.waiting:
+        if ready and lane.used + ticket.slots <= lane.slots and not lane.waiting:
             return
         queue = lane.queue
         limit = queue.max_waiting if ready else max(1, queue.max_waiting)

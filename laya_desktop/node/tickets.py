@@ -39,11 +39,13 @@ class Ticket:
     prompt_tokens: int = 0
     """Estimated."""
     answer_tokens: int = 0
-    """The most it may generate, estimated where it names no limit."""
+    """The most that one of its answers may have, estimated where it names no limit."""
+    slots: int = 1
+    """One for each answer: all of them at once, or it waits."""
 
     @property
     def cost(self) -> int:
-        """Expected work in tokens, at least 1."""
+        """Expected work of one slot in tokens, at least 1."""
         return max(1, self.prompt_tokens + self.answer_tokens)
 
 
@@ -68,7 +70,7 @@ def estimate_tokens(request: Generate, max_seq_len: int) -> tuple[int, int]:
 def order_key(ticket: Ticket, now_s: float) -> tuple[int, int, float]:
     """What ``priority`` sorts by: the class, less one for every ageing step; then the expected work; then arrival."""
     steps = int(max(0.0, now_s - ticket.arrived_s) // AGEING_S)
-    return _RANK[ticket.priority] - steps, ticket.cost, ticket.arrived_s
+    return _RANK[ticket.priority] - steps, ticket.cost * ticket.slots, ticket.arrived_s
 
 
 def expected_starts(
@@ -84,16 +86,18 @@ def expected_starts(
     """
     if s_per_token is None or slots < 1:
         return [None] * (len(waiting) + 1)
-    left = [max(0.0, ticket.cost * s_per_token - ran_s) for ticket, ran_s in running]
+    left = [max(0.0, t.cost * s_per_token - ran_s) for t, ran_s in running for _ in range(t.slots)]
     free_at = heapq.nsmallest(slots, left) if len(left) > slots else left + [0.0] * (slots - len(left))
     heapq.heapify(free_at)
     starts: list[float | None] = []
     for ticket in waiting[:FORECAST_PLACES]:
-        start_s = free_at[0]
+        needs = min(ticket.slots, slots)
+        start_s = heapq.nsmallest(needs, free_at)[-1] if needs > 1 else free_at[0]
         starts.append(start_s)
-        heapq.heapreplace(free_at, start_s + ticket.cost * s_per_token)
+        for _ in range(needs):
+            heapq.heapreplace(free_at, start_s + ticket.cost * s_per_token)
     if len(waiting) > FORECAST_PLACES:
-        beyond = sum(t.cost for t in waiting[FORECAST_PLACES:]) * s_per_token / slots
+        beyond = sum(t.cost * t.slots for t in waiting[FORECAST_PLACES:]) * s_per_token / slots
         return [*starts, *([None] * (len(waiting) - FORECAST_PLACES)), free_at[0] + beyond]
     return [*starts, free_at[0]]
 
