@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from laya_desktop.errors import LayaError
 from laya_desktop.state.events import (
+    AlertCleared,
+    AlertRaised,
     ConfigApplied,
     ConfigChangedOnDisk,
     ConfigSaved,
@@ -73,6 +75,10 @@ def message_for(event: Event) -> Message | None:
     match event:
         case Notice():
             return Message(event.severity, event.text)
+        case AlertRaised(level="critical"):
+            return Message(
+                "warning", f"{event.text}.", (Choice("Show guard", "page:Overview"),), f"alert:{event.alert_id}"
+            )
         case ModelFailed():
             choices = (Choice("Show model", "page:Models"), Choice("Show log", "page:Logs"))
             return Message("error", f"Model {event.model}: {event.error}", choices, f"model:{event.model}")
@@ -91,6 +97,8 @@ def message_for(event: Event) -> Message | None:
 def settled_by(event: Event) -> str | None:
     """The key of the message that an event makes obsolete, or None."""
     match event:
+        case AlertCleared():
+            return f"alert:{event.alert_id}"
         case ModelLoaded():
             return f"model:{event.model}"
         case ConfigSaved() | ConfigApplied(source="file" | "revert" | "open"):

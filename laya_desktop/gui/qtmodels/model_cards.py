@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TONES = {ModelState.READY: "calm", ModelState.FAILED: "critical", ModelState.UNLOADED: "neutral"}
 _PILL_CHARS = 44
+OVERRIDABLE = ("will_not_fit", "out_of_memory", "overloaded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class CardValues:
     reload: str = ""
     """What changed since it was loaded and acts at the next load; empty where nothing did."""
     used_by: tuple[str, ...] = ()
+    can_override: bool = False
+    """The guard refused the load, or it ran out of memory: a person may insist."""
 
     def mentions(self, text: str) -> bool:
         """True where the filter's text is part of what the card says."""
@@ -93,6 +96,7 @@ def card_values(
         can_unload=live.state in (ModelState.READY, ModelState.LOADING),
         reload=reload_text(model, live),
         used_by=routes_to(model.name, config),
+        can_override=live.state is ModelState.FAILED and live.error_code in OVERRIDABLE,
     )
 
 
@@ -105,6 +109,8 @@ def pill_text(live: ModelSnapshot) -> str:
             return "Loading" if live.progress is None else f"Loading {live.progress * 100:.0f} %"
         case ModelState.UNLOADING:
             return "Unloading"
+        case ModelState.FAILED if live.load_note:
+            return f"Died, {live.load_note}"
         case ModelState.FAILED:
             return f"Failed: {short_reason(live.error)}"
         case _:

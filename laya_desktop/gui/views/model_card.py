@@ -90,6 +90,8 @@ class ModelCard(Card):
 
     load_clicked = Signal(str, str)
     """Model and device: ``cpu`` or ``gpu``; empty: the configured one."""
+    load_anyway_clicked = Signal(str)
+    """The model, although the guard refused it."""
     unload_clicked = Signal(str)
     edit_clicked = Signal(str)
 
@@ -119,6 +121,8 @@ class ModelCard(Card):
         self.cpu_button = button("Load on CPU", "primary", on_click=lambda: self._load("cpu"))
         self.gpu_button = button("Load on GPU", on_click=lambda: self._load("gpu"))
         self.retry_button = button("Retry", "primary", on_click=lambda: self._load(""))
+        self.anyway_button = button("Load anyway", "danger", on_click=lambda: self.load_anyway_clicked.emit(self.name))
+        self.anyway_button.setToolTip("Once, although it may exhaust this machine's memory.")
         self.edit_button = button("Edit", on_click=lambda: self.edit_clicked.emit(self.name))
         self.log_button = button("Log", "ghost", on_click=self._toggle_log)
         self.unload_button = button("Unload", on_click=lambda: self.unload_clicked.emit(self.name))
@@ -140,12 +144,25 @@ class ModelCard(Card):
         buttons.addWidget(self.queue)
         self.body.setContentsMargins(15, 11, 15, 13)
         self.body.addLayout(head)
-        for line in (self.meta, self.note, self.error, self.reload_note, self.progress, self.strip):
+        refused = row(self.error, self.anyway_button)
+        refused.setStretch(0, 1)
+        self.body.addWidget(self.meta)
+        self.body.addWidget(self.note)
+        self.body.addLayout(refused)
+        for line in (self.reload_note, self.progress, self.strip):
             self.body.addWidget(line)
         self.body.addSpacing(2)
         self.body.addLayout(buttons)
         self.body.addWidget(self.log)
-        for hidden in (self.note, self.error, self.reload_note, self.progress, self.strip, self.log):
+        for hidden in (
+            self.note,
+            self.error,
+            self.anyway_button,
+            self.reload_note,
+            self.progress,
+            self.strip,
+            self.log,
+        ):
             hidden.hide()
 
     def set_values(self, values: CardValues) -> None:
@@ -178,7 +195,8 @@ class ModelCard(Card):
         self.gpu_button.setToolTip(values.gpu_reason)
         self.gpu_note.setVisible(values.can_load and not failed)
         self.gpu_note.set_text(values.gpu_reason, values.gpu_reason_short)
-        self.retry_button.setVisible(failed)
+        self.retry_button.setVisible(failed and not values.can_override)  # it would only be refused again
+        self.anyway_button.setVisible(values.can_override)
         self.edit_button.setVisible(failed)
         self.log_button.setVisible(bool(values.log_tail))
         self.reload_button.setVisible(bool(values.reload))

@@ -221,6 +221,7 @@ class ModelsPage(QWidget):
         card.clicked.connect(lambda: self.select(name))
         card.edit_clicked.connect(self._on_edit_clicked)
         card.load_clicked.connect(self._on_load_clicked)
+        card.load_anyway_clicked.connect(self._on_load_anyway_clicked)
         card.unload_clicked.connect(self._bridge.unload_model)
         return card
 
@@ -230,6 +231,10 @@ class ModelsPage(QWidget):
     def _on_load_clicked(self, name: str, device: str) -> None:
         self.editor.finish()
         self._bridge.load_model(name, device or None)
+
+    def _on_load_anyway_clicked(self, name: str) -> None:
+        self.editor.finish()
+        self._bridge.load_model(name, override=True)
 
     def _on_edit_clicked(self, name: str) -> None:
         self.select(name)

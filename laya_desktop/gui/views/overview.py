@@ -18,9 +18,11 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QSizePolicy, QVB
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.messages import Dialogs
+from laya_desktop.gui.qtmodels.guard_lines import guard_lines
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views import gauge_card
 from laya_desktop.gui.views.gauge_card import GaugeCard
+from laya_desktop.gui.views.guard_panel import GuardPanel
 from laya_desktop.gui.views.widgets import button, label, row
 from laya_desktop.state.snapshot import NodeSnapshot
 
@@ -54,6 +56,9 @@ class OverviewPage(QWidget):
         for i in range(4):
             cards.setStretch(i, 1)
         self._body.addLayout(cards)
+        self.guard = GuardPanel()
+        self.guard.undo_clicked.connect(bridge.undo_guard_action)
+        self._body.addWidget(self.guard)
         self._body.addLayout(self._toolbar())
         self._room = QWidget()
         self._room.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -129,6 +134,7 @@ class OverviewPage(QWidget):
             self.cards, (gauge_card.ram, gauge_card.vram, gauge_card.cpu, gauge_card.queue), strict=True
         ):
             card.show_gauge(gauge(snapshot))
+        self.guard.set_lines(guard_lines(snapshot))
 
     def _on_range(self, index: int) -> None:
         self.window_s = WINDOWS[index][1]
