@@ -362,8 +362,8 @@ async def test_a_wrong_field_is_named() -> None:
             await api.chat.completions.create(model="m", messages=HI, temperature=9)
         assert caught.value.param == "temperature"
         with pytest.raises(openai.BadRequestError) as caught:
-            await api.chat.completions.create(model="m", messages=HI, n=2)
-        assert caught.value.param == "n"
+            await api.chat.completions.create(model="m", messages=HI, extra_body={"best_of": 2})
+        assert caught.value.param == "best_of"
         assert caught.value.code == "unsupported_parameter"
 
 

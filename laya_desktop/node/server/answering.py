@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.engines.base import Delta, Finished, Started
+from laya_desktop.node.server.choices import Choices
 from laya_desktop.node.server.completions import Outcome, sse
 from laya_desktop.node.server.exchange import ClientGoneError
 from laya_desktop.node.server.faults import CLIENT_GONE, STOPPING, cancelled, stopping
@@ -42,13 +43,18 @@ class Answer:
         record: RequestRecord,
         shape: Completion,
         retry: Callable[[LayaError], bool],
+        count: int = 1,
     ) -> None:
-        """``retry`` is asked before the first byte whether another target takes the request instead."""
+        """``retry`` is asked before the first byte whether another target takes the request instead.
+
+        ``count``: answers that the request asks for.
+        """
         self._exchange = exchange
         self._generation = generation
         self._record = record
         self._shape = shape
         self._retry = retry
+        self._count = count
         self._handed_s = time.monotonic()
         self._left: str | None = None
         exchange.on_gone = self._on_gone
@@ -82,8 +88,8 @@ class Answer:
         finished: Finished | None = None
         async for event in self._generation:
             if isinstance(event, Delta):
-                if event.text:
-                    exchange.send(shape.delta(event.text))
+                if chunk := shape.delta(event):
+                    exchange.send(chunk)
                     await exchange.drain()
             elif isinstance(event, Started):
                 self._note_queue()
@@ -96,11 +102,11 @@ class Answer:
         exchange.end()
 
     async def _whole(self) -> None:
-        texts: list[str] = []
+        choices = Choices(self._count)
         finished: Finished | None = None
         async for event in self._generation:
             if isinstance(event, Delta):
-                texts.append(event.text)
+                choices.add(event)
             elif isinstance(event, Started):
                 self._note_queue()
             elif isinstance(event, Finished):
@@ -108,7 +114,7 @@ class Answer:
         outcome = self._outcome(finished)
         if self._exchange.gone:
             raise ClientGoneError
-        self._exchange.respond_json(self._shape.whole("".join(texts), outcome))
+        self._exchange.respond_json(self._shape.whole(choices, outcome))
 
     def _note_queue(self) -> None:
         """The time in the queue is known once the request holds a slot."""

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from laya_desktop.node.server.logprob_shapes import chat_logprobs, letters, text_logprobs
+
 if TYPE_CHECKING:
-    from laya_desktop.node.engines.base import Finished
+    from collections.abc import Sequence
+
+    from laya_desktop.node.engines.base import Delta, Finished, TokenLogprob, ToolCallPart
     from laya_desktop.node.records import RequestRecord
+    from laya_desktop.node.server.choices import Choice, Choices
 
 DONE = b"data: [DONE]\n\n"
 
@@ -33,6 +38,7 @@ class Outcome:
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
+    reasoning_tokens: int
     queue_ms: float | None
     prefill_ms: float | None
     ttft_ms: float | None
@@ -46,6 +52,7 @@ class Outcome:
             prompt_tokens=finished.prompt_tokens,
             completion_tokens=finished.completion_tokens,
             cached_tokens=finished.cached_tokens,
+            reasoning_tokens=finished.reasoning_tokens,
             queue_ms=_ms(record.queue_s),
             prefill_ms=_ms(finished.prefill_s),
             ttft_ms=_ms(record.ttft_s),
@@ -60,6 +67,7 @@ class Outcome:
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": self.reasoning_tokens},
         }
 
     @property
@@ -74,11 +82,24 @@ class Outcome:
 
 
 class Completion:
-    """Bodies of one answer: ``chat`` or text completion."""
+    """Bodies of one request: ``chat`` or text completion, one answer or several."""
 
-    def __init__(self, request_id: str, model: str, *, chat: bool, include_usage: bool) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        model: str,
+        *,
+        chat: bool,
+        include_usage: bool,
+        count: int = 1,
+        logprobs: bool = False,
+    ) -> None:
         self._chat = chat
         self._include_usage = include_usage
+        self._logprobs = logprobs
+        self._open = list(range(count))
+        """Answers whose end has not been said yet."""
+        self._offsets = [0] * count
         kind = "chat.completion.chunk" if chat else "text_completion"
         self._frame: dict[str, Any] = {
             "id": f"{'chatcmpl' if chat else 'cmpl'}-{request_id}",
@@ -89,39 +110,68 @@ class Completion:
         before, after = self._chunk_bytes("\x00").split(_encode("\x00"))
         self._before, self._after = before, after
 
-    def whole(self, text: str, outcome: Outcome) -> dict[str, Any]:
+    def whole(self, choices: Choices, outcome: Outcome) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
-        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": outcome.finish_reason}
-        if self._chat:
-            choice["message"] = {"role": "assistant", "content": text}
-        else:
-            choice["text"] = text
         kind = "chat.completion" if self._chat else "text_completion"
+        shown = [self._whole_choice(i, choice, outcome) for i, choice in enumerate(choices.items)]
         return {
             **self._frame,
             "object": kind,
-            "choices": [choice],
+            "choices": shown,
             "usage": outcome.usage,
             "timings": outcome.timings,
         }
 
     def opening(self) -> bytes:
-        """The first chunk of a chat, which names the role; nothing for a text completion."""
+        """The first chunks of a chat, which name the role; nothing for a text completion."""
         if not self._chat:
             return b""
-        return sse(self._chunk([_choice({"role": "assistant", "content": ""}, chat=True)]))
+        role = {"role": "assistant", "content": ""}
+        return b"".join(sse(self._chunk([_choice(role, index, chat=True)])) for index in self._open)
 
-    def delta(self, text: str) -> bytes:
-        """A chunk with new text."""
-        return b"%b%b%b" % (self._before, _encode(text), self._after)
+    def delta(self, event: Delta) -> bytes:
+        """The chunk of a piece; empty where there is nothing to say."""
+        plain = not (event.index or event.reasoning or event.tool_calls or event.logprobs or event.finish_reason)
+        if plain:
+            return b"%b%b%b" % (self._before, _encode(event.text), self._after) if event.text else b""
+        part: dict[str, Any] | str = _message_part(event) if self._chat else event.text
+        logprobs = self._shape_logprobs(event.logprobs, event.index) if event.logprobs else None
+        reason = event.finish_reason
+        if reason is not None:
+            self._open.remove(event.index)
+        return sse(self._chunk([_choice(part, event.index, chat=self._chat, finish_reason=reason, logprobs=logprobs)]))
 
     def closing(self, outcome: Outcome) -> bytes:
         """The last chunks, with ``[DONE]``."""
-        last = _choice({} if self._chat else "", chat=self._chat, finish_reason=outcome.finish_reason)
-        end = sse({**self._chunk([last]), "timings": outcome.timings})
+        part: dict[str, Any] | str = {} if self._chat else ""
+        ends = [_choice(part, i, chat=self._chat, finish_reason=outcome.finish_reason) for i in self._open]
+        end = b"".join(sse({**self._chunk([last]), "timings": outcome.timings}) for last in ends)
         if self._include_usage:
             end += sse({**self._chunk([]), "usage": outcome.usage, "timings": outcome.timings})
         return end + DONE
+
+    def _whole_choice(self, index: int, choice: Choice, outcome: Outcome) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "index": index,
+            "logprobs": self._shape_logprobs(choice.logprobs, index) if self._logprobs else None,
+            "finish_reason": choice.finish_reason or outcome.finish_reason,
+        }
+        if not self._chat:
+            return shown | {"text": choice.text}
+        message: dict[str, Any] = {"role": "assistant", "content": choice.text}
+        if choice.reasoning:
+            message["reasoning_content"] = "".join(choice.reasoning)
+        if choice.calls:
+            message["content"] = choice.text or None
+            message["tool_calls"] = [_call(call.call_id, call.name, "".join(call.arguments)) for call in choice.calls]
+        return shown | {"message": message}
+
+    def _shape_logprobs(self, tokens: Sequence[TokenLogprob], index: int) -> dict[str, Any]:
+        if self._chat:
+            return chat_logprobs(tokens)
+        offset = self._offsets[index]
+        self._offsets[index] += letters(tokens)
+        return text_logprobs(tokens, offset)
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         chunk = {**self._frame, "choices": choices}
@@ -133,8 +183,41 @@ class Completion:
         return sse(self._chunk([_choice({"content": text} if self._chat else text, chat=self._chat)]))
 
 
-def _choice(part: dict[str, str] | str, *, chat: bool, finish_reason: str | None = None) -> dict[str, Any]:
-    return {"index": 0, "delta" if chat else "text": part, "logprobs": None, "finish_reason": finish_reason}
+def _message_part(event: Delta) -> dict[str, Any]:
+    part: dict[str, Any] = {}
+    if event.reasoning:
+        part["reasoning_content"] = event.reasoning
+    if event.text:
+        part["content"] = event.text
+    if event.tool_calls:
+        part["tool_calls"] = [_call_part(call) for call in event.tool_calls]
+    return part
+
+
+def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _call_part(part: ToolCallPart) -> dict[str, Any]:
+    if part.name is not None:
+        return {"index": part.index, **_call(part.call_id or "", part.name, part.arguments)}
+    return {"index": part.index, "function": {"arguments": part.arguments}}
+
+
+def _choice(
+    part: dict[str, Any] | str,
+    index: int = 0,
+    *,
+    chat: bool,
+    finish_reason: str | None = None,
+    logprobs: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    return {
+        "index": index,
+        "delta" if chat else "text": part,
+        "logprobs": logprobs,
+        "finish_reason": finish_reason,
+    }
 
 
 def _ms(seconds: float | None) -> float | None:

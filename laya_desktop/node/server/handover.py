@@ -140,8 +140,15 @@ class Handover:
         self._routed()
         if not self._left:
             exchange.release_body()
-        shape = Completion(record.request_id, name, chat=self._job.is_chat, include_usage=include_usage)
-        answer = Answer(exchange, generation, record, shape, self.retry)
+        shape = Completion(
+            record.request_id,
+            name,
+            chat=self._job.is_chat,
+            include_usage=include_usage,
+            count=request.n,
+            logprobs=request.logprobs is not None,
+        )
+        answer = Answer(exchange, generation, record, shape, self.retry, request.n)
         spawn(answer.run(stream=stream), f"answer {record.request_id}")
 
     def _forward(self, name: str) -> None:

@@ -12,19 +12,18 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from laya_desktop.errors import LayaError
-from laya_desktop.node.engines.base import Generate, Sampling
+from laya_desktop.node.engines.base import Generate
 from laya_desktop.node.server.faults import invalid, unsupported
 from laya_desktop.node.server.unsupported import refuse_unsupported
-
-Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+from laya_desktop.node.server.wire_formats import FormatBody, format_of, tools_of
+from laya_desktop.node.server.wire_messages import ChatMessage, message_of
+from laya_desktop.node.server.wire_sampling import sampling_of
 
 _T = TypeVar("_T")
 _PLACE = re.compile(r" - at `(?P<key>key in )?\$\.?(?P<path>[^`]*)`$")
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _MAX_STOPS = 16
-_RANDOM_SEED = -1
-_SEED_MASK = 0xFFFF_FFFF
+_MOST_LOGPROBS = 20
 
 
 class StreamOptions(msgspec.Struct):
@@ -33,24 +32,18 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
-class _Common(msgspec.Struct, kw_only=True):
+class _Common(FormatBody, kw_only=True):
     """What chat and text completions share."""
 
     model: str | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
-    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
-    top_p: Share | None = None
-    top_k: Annotated[int, msgspec.Meta(ge=-1)] | None = None
-    min_p: Share | None = None
-    repeat_penalty: Annotated[float, msgspec.Meta(gt=0, le=10)] | None = None
-    repetition_penalty: Annotated[float, msgspec.Meta(gt=0, le=10)] | None = None
-    frequency_penalty: Penalty | None = None
-    presence_penalty: Penalty | None = None
-    seed: int | None = None
     stop: str | list[str] | None = None
-    logit_bias: dict[str, Annotated[float, msgspec.Meta(ge=-100, le=100)]] | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
+    min_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    ignore_eos: bool | None = None
+    stop_token_ids: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
 
     @property
     def include_usage(self) -> bool:
@@ -58,20 +51,18 @@ class _Common(msgspec.Struct, kw_only=True):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
-class ChatMessage(msgspec.Struct):
-    """One message; ``content`` is text or a list of parts."""
-
-    role: str
-    content: str | list[dict[str, Any]] | None = None
-    name: str | None = None
-    tool_calls: list[Any] | None = None
-
-
 class ChatBody(_Common, kw_only=True):
     """``POST /v1/chat/completions``."""
 
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
     max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=_MOST_LOGPROBS)] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
 
 
 class CompletionBody(_Common, kw_only=True):
@@ -79,6 +70,7 @@ class CompletionBody(_Common, kw_only=True):
 
     prompt: str | list[Any]
     """A text, token ids, or a list with one of these."""
+    logprobs: Annotated[int, msgspec.Meta(ge=0, le=_MOST_LOGPROBS)] | None = None
 
 
 def warm_up() -> None:
@@ -133,10 +125,12 @@ def chat_to_engine(request_id: str, body: ChatBody) -> Generate:
     limit = body.max_completion_tokens
     return Generate(
         request_id=request_id,
-        messages=[_message(m, i) for i, m in enumerate(body.messages)],
+        messages=[message_of(m, i) for i, m in enumerate(body.messages)],
         max_tokens=_max_tokens(limit, "max_completion_tokens") if limit is not None else _max_tokens(body.max_tokens),
-        stop=_stops(body.stop),
-        sampling=_sampling(body),
+        logprobs=_chat_logprobs(body),
+        template_values=_template_values(body),
+        **tools_of(body.tools, body.tool_choice, body.parallel_tool_calls),
+        **_common(body),
     )
 
 
@@ -146,9 +140,39 @@ def completion_to_engine(request_id: str, body: CompletionBody) -> Generate:
         request_id=request_id,
         prompt=_prompt(body.prompt),
         max_tokens=_max_tokens(body.max_tokens),
-        stop=_stops(body.stop),
-        sampling=_sampling(body),
+        logprobs=body.logprobs,
+        **_common(body),
     )
+
+
+def _common(body: _Common) -> dict[str, Any]:
+    return {
+        "stop": _stops(body.stop),
+        "sampling": sampling_of(body),
+        "n": body.n or 1,
+        "min_tokens": body.min_tokens or 0,
+        "ignore_eos": bool(body.ignore_eos),
+        "stop_tokens": tuple(body.stop_token_ids or ()),
+        "answer_format": format_of(body),
+    }
+
+
+def _chat_logprobs(body: ChatBody) -> int | None:
+    if body.logprobs:
+        return body.top_logprobs or 0
+    if body.top_logprobs:
+        raise invalid("top_logprobs needs logprobs.", "top_logprobs", hint="Set logprobs to true.")
+    return None
+
+
+def _template_values(body: ChatBody) -> dict[str, object]:
+    """Variables for the chat template. No effort at all also switches thinking off, where the template can."""
+    values: dict[str, object] = {}
+    if body.reasoning_effort is not None:
+        values["reasoning_effort"] = body.reasoning_effort
+        if body.reasoning_effort == "none":
+            values["enable_thinking"] = False
+    return values | (body.chat_template_kwargs or {})
 
 
 def convert(value: Any, kind: type[_T]) -> _T:
@@ -209,29 +233,6 @@ def _stops(value: str | list[str] | None) -> tuple[str, ...]:
     return stops
 
 
-def _sampling(body: _Common) -> Sampling:
-    names = ("temperature", "top_p", "min_p", "frequency_penalty", "presence_penalty")
-    given: dict[str, Any] = {n: v for n in names if (v := getattr(body, n)) is not None}
-    if body.top_k is not None:
-        given["top_k"] = max(body.top_k, 0)
-    penalty = body.repeat_penalty if body.repeat_penalty is not None else body.repetition_penalty
-    if penalty is not None:
-        given["repeat_penalty"] = penalty
-    if body.seed is not None and body.seed != _RANDOM_SEED:
-        given["seed"] = body.seed & _SEED_MASK
-    if body.logit_bias:
-        given["logit_bias"] = {_token_id(k): v for k, v in body.logit_bias.items()}
-    return Sampling(**given)
-
-
-def _token_id(key: str) -> int:
-    if not key.isascii() or not key.isdigit():
-        raise invalid(
-            f"logit_bias: '{key}' is not a token id.", "logit_bias", hint="Use the token's number as the key."
-        )
-    return int(key)
-
-
 def _prompt(prompt: str | list[Any]) -> str | list[int]:
     if isinstance(prompt, str):
         return prompt
@@ -244,38 +245,3 @@ def _prompt(prompt: str | list[Any]) -> str | list[int]:
     if len(prompt) > 1:
         raise unsupported("prompt", f"prompt has {len(prompt)} prompts; one is possible.", "Send one request for each.")
     return _prompt(prompt[0])
-
-
-def _message(message: ChatMessage, index: int) -> dict[str, object]:
-    where = f"messages[{index}]"
-    role = "system" if message.role == "developer" else message.role
-    if role in ("tool", "function") or message.tool_calls:
-        param = f"{where}.tool_calls" if message.tool_calls else f"{where}.role"
-        raise unsupported(param, f"{param}: tools are not supported yet.", "Send the result as a user message.")
-    if role not in ("system", "user", "assistant"):
-        raise invalid(f"{where}.role is '{role}'.", f"{where}.role", hint="Use system, user or assistant.")
-    if message.content is None and role != "assistant":
-        raise invalid(f"{where}.content is missing.", f"{where}.content", code="missing_parameter")
-    made: dict[str, object] = {"role": role, "content": _text(message.content, f"{where}.content")}
-    if message.name is not None:
-        made["name"] = message.name
-    return made
-
-
-def _text(content: str | list[dict[str, Any]] | None, where: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    texts = []
-    for i, part in enumerate(content):
-        kind = part.get("type")
-        if kind not in ("text", "refusal"):
-            raise unsupported(
-                f"{where}[{i}].type",
-                f"{where}[{i}].type: parts of type '{kind}' are not supported; this node serves text models.",
-                "Send parts of type text.",
-            )
-        text = part.get(kind)
-        if not isinstance(text, str):
-            raise invalid(f"{where}[{i}].{kind}: expected a string.", f"{where}[{i}].{kind}", code="invalid_type")
-        texts.append(text)
-    return "".join(texts)
