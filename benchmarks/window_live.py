@@ -24,6 +24,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LAYA_HOME", tempfile.mkdtemp(prefix="laya-bench-"))
 
 from PySide6.QtCore import QEventLoop, QTimer
+
 from laya_desktop import app, paths
 from laya_desktop.config.store import load_file
 from laya_desktop.demo import MODEL

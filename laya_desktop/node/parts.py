@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.model_tools import ModelTools
     from laya_desktop.node.node import Node
     from laya_desktop.node.replicas import HandleFactory
+    from laya_desktop.node.routing import RoutingTable
     from laya_desktop.node.telemetry import Telemetry
     from laya_desktop.node.upstream import UpstreamPool
 
@@ -32,6 +33,10 @@ class ListenerApi(Protocol):
 
     def check_settings(self, server: ServerConfig) -> None:
         """Raises LayaError where the settings may not come into force on this address."""
+        ...
+
+    async def warm_up(self, table: RoutingTable) -> None:
+        """Make the first request as fast as the next. Never raises."""
         ...
 
     async def stop(self, grace_s: float) -> None:

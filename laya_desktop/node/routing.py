@@ -31,6 +31,8 @@ from laya_desktop.state.snapshot import RouteExplanation
 __all__ = ["NEED_MODEL", "UNREAD", "Decision", "NeedModel", "RoutingTable", "Unread", "normalise_path"]
 
 _API_PARTS = ("/chat/completions", "/completions", "/embeddings", "/responses", "/models")
+TOUCHED = 64
+"""Rules that ``touch`` asks for, spread over the table."""
 _REGEX_SET_BYTES = 64 * 1024**2
 _NO_GROUPS: Final[dict[str, str]] = {}
 
@@ -155,6 +157,15 @@ class RoutingTable:
     def route(self, name: str) -> RouteConfig | None:
         """The route of that name, on or off, or None."""
         return self._by_name.get(name)
+
+    def touch(self) -> None:
+        """Decide a few requests, so that the first real one is as fast as the next (RE2 builds its automaton late)."""
+        rules = self._rules.on
+        for rule in rules[:: max(1, len(rules) // TOUCHED)]:
+            path = rule.path if rule.kind != "regex" else "/"
+            for model in (UNREAD, None):
+                self.decide("POST", path, "", _NO_GROUPS, model)
+        self.decide("POST", "/nothing/here", "", _NO_GROUPS, None)
 
     def decide(
         self, method: str, path: str, host: str, headers: Mapping[str, str], model: str | Unread | None

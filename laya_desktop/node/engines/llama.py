@@ -243,7 +243,7 @@ class LlamaEngine:
             held += run.tokens[len(held) : len(held) + count]
             if not run.decoding:
                 self._prefill_tokens += count
-            if output is not None:
+            if output is not None and not run.over:
                 events += self._first(run, output) if not run.decoding else self._sample(run, output)
         return events
 
@@ -255,7 +255,7 @@ class LlamaEngine:
             self._cells.fork(run.slot, follower.slot)
             self._active.append(follower)
         for one in runs:
-            if one.slot.busy:  # a failure of one ends all
+            if not one.over:  # a failure of one ends all
                 events += self._sample(one, output)
         return events
 
@@ -280,6 +280,7 @@ class LlamaEngine:
         """The answer cannot go on; its request ends."""
         request_id = run.request.request_id
         for one in self._runs_of({request_id}):
+            one.over = True
             self._release(one)
         return [Refused(request_id, message, "Change the grammar or the schema.", code="invalid_format")]
 

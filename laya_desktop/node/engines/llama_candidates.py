@@ -28,14 +28,16 @@ class Candidates:
         self._vocab = vocab
         self._ids = np.arange(vocab.size, dtype=np.int32)
         self._entries = np.zeros(vocab.size, _LAYOUT)
-        pointer = self._entries.ctypes.data_as(ctypes.POINTER(lib.llama_token_data))
-        self.array = lib.llama_token_data_array(pointer, vocab.size, -1, False)
+        self._data = self._entries.ctypes.data_as(ctypes.POINTER(lib.llama_token_data))
+        self.array = lib.llama_token_data_array(self._data, vocab.size, -1, False)
 
     def fill(self, context: ctypes.c_void_p, output: int) -> None:
         """All tokens with the logits of the batch's entry ``output``."""
         entries = self._entries
         entries["id"], entries["logit"], entries["p"] = self._ids, self._row(context, output), 0
-        self.array.size, self.array.selected, self.array.sorted = len(entries), -1, False
+        array = self.array
+        array.data = self._data  # type: ignore[assignment]  # samplers move the beginning
+        array.size, array.selected, array.sorted = len(entries), -1, False
 
     def forbid(self, tokens: Sequence[int] | np.ndarray[Any, Any]) -> None:
         """Make tokens impossible; right after ``fill`` only."""
@@ -43,7 +45,10 @@ class Candidates:
             self._entries["logit"][tokens] = -np.inf
 
     def drop_impossible(self) -> int:
-        """Keep what is possible, because some samplers divide by its absence. Returns how many are left."""
+        """Keep what is possible, because some samplers divide by its absence. Returns how many are left.
+
+        Right after ``fill``, ``forbid`` and a grammar only.
+        """
         size = int(self.array.size)
         kept = self._entries[:size][self._entries["logit"][:size] > -np.inf]
         self._entries[: len(kept)] = kept
@@ -53,7 +58,7 @@ class Candidates:
     @property
     def selected(self) -> int:
         """The token that a chain chose."""
-        return int(self._entries["id"][self.array.selected])
+        return int(self.array.data[self.array.selected].id)
 
     def logprob(self, context: ctypes.c_void_p, output: int, token: int, count: int) -> TokenLogprob:
         """A token's natural log probability, with those of the ``count`` most likely ones."""

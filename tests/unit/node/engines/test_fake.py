@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laya_desktop.node.engines.base import EngineLoadError, EngineParams
+from laya_desktop.node.engines.base import Delta, EngineLoadError, EngineParams, Finished, Generate
 from laya_desktop.node.engines.fake import FakeEngine, FakeSettings, parse_path
 
 
@@ -22,3 +22,17 @@ def test_a_wrong_setting_is_named(path: str, says: str) -> None:
 def test_it_fails_when_told_to() -> None:
     with pytest.raises(EngineLoadError, match="told to fail"):
         FakeEngine().load(EngineParams("m", "fake:fail_load=1"), lambda _progress: None)
+
+
+def test_it_thinks_when_told_to() -> None:
+    engine = FakeEngine()
+    engine.load(EngineParams("m", "fake:tokens=3,think=2", engine="fake"), lambda _progress: None)
+    engine.submit(Generate("r", messages=[{"role": "user", "content": "hi"}]))
+    events = []
+    while engine.busy:
+        events += engine.step()
+    deltas = [e for e in events if isinstance(e, Delta)]
+    assert "".join(d.reasoning for d in deltas) == "A fake"
+    assert "".join(d.text for d in deltas) == "A fake engine"
+    assert isinstance(events[-1], Finished)
+    assert (events[-1].completion_tokens, events[-1].reasoning_tokens) == (7, 3)
