@@ -1,9 +1,9 @@
 """The window on Overview while the demo model generates: main-thread pauses, and what the plots cost.
 
-Opens the real window (offscreen unless QT_QPA_PLATFORM says otherwise) with the node inside, loads the demo model on the
-CPU and streams chats, while a 5 ms timer in the main thread records how late it fires. The share of a core that the main
-thread takes is measured twice in the same run, on Overview (drawing) and on Requests (not drawing): the difference is
-the plots.
+Opens the real window (offscreen unless QT_QPA_PLATFORM says otherwise) with the node inside, loads the demo model on
+the CPU and streams chats, while a 5 ms timer in the main thread records how late it fires. The share of a core that
+the main thread takes is measured twice in the same run, on Overview (drawing) and on Requests (not drawing): the
+difference is the plots.
 
     python benchmarks/window_live.py [--seconds 15] [--shots FOLDER] [--json]
 """
