@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 WINDOWS = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0))
 _DRAW_MS = 250
-"""Each plot is drawn so often, one after the other."""
-_PLOTS = 6
 
 
 class OverviewPage(QWidget):
@@ -66,8 +64,8 @@ class OverviewPage(QWidget):
         self._room.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._body.addWidget(self._room, 1)
         self._timer = QTimer(self)
-        self._timer.setInterval(_DRAW_MS // _PLOTS)
-        self._timer.timeout.connect(self._draw_next)
+        self._timer.setInterval(_DRAW_MS)
+        self._timer.timeout.connect(self.draw)
 
     def _toolbar(self) -> QHBoxLayout:
         self.ranges = QButtonGroup(self)
@@ -129,10 +127,6 @@ class OverviewPage(QWidget):
         """Draw the plots now, unless they are paused or nobody sees them."""
         if self.plots is not None and not self.paused and self.isVisible():
             self.plots.draw(self._bridge.snapshot, self._history, self.window_s)
-
-    def _draw_next(self) -> None:
-        if self.plots is not None and not self.paused:
-            self.plots.draw_next(self._bridge.snapshot, self._history, self.window_s)
 
     def set_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show a snapshot on the cards."""

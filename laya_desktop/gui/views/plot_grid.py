@@ -28,10 +28,6 @@ def _short_gb(value: float | None) -> str:
     return fmt.NONE if value is None else f"{value:.1f}"
 
 
-def _draw(plot: MetricPlot, history: History, window_s: float) -> None:
-    plot.draw(window_s, {s.key: history.view(s.key, window_s) for s in plot.series})
-
-
 class PlotGrid(QWidget):
     """Two rows of three plots with linked hover lines."""
 
@@ -44,7 +40,6 @@ class PlotGrid(QWidget):
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
         self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)
         self.plots = (self.latency, self.tokens, self.queue, self.cpu, self.ram, self.vram)
-        self._turn = 0
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(theme.SPACE_3)
@@ -67,15 +62,7 @@ class PlotGrid(QWidget):
         self._arrange(snapshot)
         self._marks(snapshot, window_s)
         for plot in self.plots:
-            _draw(plot, history, window_s)
-
-    def draw_next(self, snapshot: NodeSnapshot, history: History, window_s: float) -> None:
-        """Draw the plot whose turn it is: six short pauses for the node's thread instead of one long one."""
-        if self._turn == 0:
-            self._arrange(snapshot)
-            self._marks(snapshot, window_s)
-        _draw(self.plots[self._turn], history, window_s)
-        self._turn = (self._turn + 1) % len(self.plots)
+            plot.draw(window_s, {s.key: history.view(s.key, window_s) for s in plot.series})
 
     def _arrange(self, snapshot: NodeSnapshot) -> None:
         loaded = [m.name for m in snapshot.models if m.pid is not None][:MODELS_SHOWN]
