@@ -3,7 +3,9 @@
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: run serve demo setup dev test lint format schema clean
+# make torch: what the PyTorch engine's tests need (several GB on Linux); they skip without it.
+
+.PHONY: run serve demo setup dev torch test lint format schema clean
 
 run: setup
 	$(BIN)/laya-desktop $(CONFIG)
@@ -19,6 +21,9 @@ setup:
 
 dev:
 	@$(PYTHON) packaging/bootstrap.py --dev
+
+torch: dev
+	$(BIN)/python -m pip install -q -e '.[dev,dev-torch]'
 
 test: dev
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGS)

@@ -29,6 +29,8 @@ _LEFT_PX, _BOTTOM_PX = 34, 23
 _SPARE_PX = 24
 Curve = tuple[Floats, Floats]
 
+_CACHED = pg.QtWidgets.QGraphicsItem.CacheMode.DeviceCoordinateCache
+
 pg.setConfigOptions(antialias=True, segmentedLineMode="on")
 
 
@@ -104,6 +106,7 @@ class MetricPlot(Card):
             axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=False, hideOverlappingLabels=False)
             axis.setTickFont(theme.ui_font(theme.FONT_SMALL))
             axis.setZValue(-10)
+            axis.setCacheMode(_CACHED)  # painted by Python again only when the ticks or the theme change
         self._axes[1].setStyle(tickTextOffset=8, hideOverlappingLabels=30)  # px that the first text may stick out
         self._axes[0].setWidth(_LEFT_PX)
         self._axes[1].setHeight(_BOTTOM_PX)
@@ -115,6 +118,8 @@ class MetricPlot(Card):
         )
         self._limit_line.label.setFont(theme.ui_font(theme.FONT_SMALL))
         self._forecast = pg.PlotCurveItem(antialias=False)
+        for line in (self._now, self._limit_line):
+            line.setCacheMode(_CACHED)
         for mark in (self._now, self._hover, self._limit_line, self._forecast):
             item.addItem(mark, ignoreBounds=True)
         self._hover.hide()

@@ -115,10 +115,7 @@ class PlaygroundPage(QWidget):
     def _build_chat(self) -> QVBoxLayout:
         self.message.setPlaceholderText("Write a message. Enter sends, Shift+Enter makes a new line.")
         self.message.setFixedHeight(_MESSAGE_HEIGHT)
-        self.transcript.setPlaceholderText(
-            "Choose a route or a model on the right and write a message below. It goes over HTTP to the node, "
-            "like any client's."
-        )
+        self.transcript.setPlaceholderText("Choose a route or a model on the right and write a message below.")
         chat = column(spacing=theme.SPACE_2)
         chat.addLayout(row(label("Playground", "heading"), None, self.curl_button, self.python_button))
         chat.addWidget(self.transcript, 1)
