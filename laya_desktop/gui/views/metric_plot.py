@@ -1,9 +1,6 @@
-"""One live plot as a card. Qt main thread; the only importer of pyqtgraph. It draws what it is given.
+"""One live plot as a card: title, legend with values, and the drawing area. Qt main thread.
 
-Drawing shares the interpreter with the router, so ranges are fixed, maxima step, and curves have at most 300 points.
-Measured for six plots of two curves of noise: lines of one pixel drawn segment by segment cost 4 ms a frame plain and
-7 ms antialiased; a wider line or one polyline costs 90 to 550 ms antialiased. Hence one pixel, antialiased, segmented,
-and dashes made by leaving out segments. The import takes half a second, so the window makes plots after it is shown.
+It draws what it is given. Ranges are fixed, maxima step, and curves have at most 300 points.
 """
 
 from __future__ import annotations
@@ -12,37 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QPen, QResizeEvent
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 
-from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
 from laya_desktop.gui.views.plot_scale import Scale, Series, dashes, next_maximum, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_view import PlotView
 from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
-_LEFT_PX, _BOTTOM_PX = 34, 23
 _SPARE_PX = 24
 Curve = tuple[Floats, Floats]
-
-_CACHED = pg.QtWidgets.QGraphicsItem.CacheMode.DeviceCoordinateCache
-
-pg.setConfigOptions(antialias=True, segmentedLineMode="on")
-
-
-class _ValueAxis(pg.AxisItem):
-    """The left axis with its grid; keeps the labels at both ends, which the library drops where there is a grid."""
-
-    def __init__(self) -> None:
-        super().__init__("left")
-
-    def boundingRect(self) -> QRectF:
-        """Half a line of text more above and below."""
-        return super().boundingRect().adjusted(0, -8, 0, 8)
 
 
 class MetricPlot(Card):
@@ -64,7 +44,6 @@ class MetricPlot(Card):
         self.scale, self._text = scale, text
         self._series: tuple[Series, ...] = ()
         self._drawn: dict[str, Curve] = {}
-        self._curves: dict[str, pg.PlotCurveItem] = {}
         self._maximum: float | None = None
         self._window_s = 0.0
         self._hover_s: float | None = None
@@ -82,61 +61,23 @@ class MetricPlot(Card):
         self._two_lines = False
         self.body.addLayout(self._head)
         self.setAccessibleName(f"{title}, {unit}")
-        self._make_plot()
+        self._plot = PlotView()
+        self._plot.set_limit_text("limit")
+        self._plot.pointed.connect(self._on_pointed)
         self._empty = EmptyState("", "", wrap_px=220)
         holder = QWidget()
         self._stack = QStackedLayout(holder)
         self._stack.addWidget(self._plot)
         self._stack.addWidget(self._empty)
         self.body.addWidget(holder, 1)
-        self._restyle()
-
-    def _make_plot(self) -> None:
-        self._plot = pg.PlotWidget(background=None, axisItems={"left": _ValueAxis()})
-        self._plot.setFrameShape(self._plot.Shape.NoFrame)
-        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._plot.viewport().setAutoFillBackground(False)
-        item = self._plot.getPlotItem()
-        item.setMenuEnabled(False)
-        item.setMouseEnabled(x=False, y=False)
-        item.hideButtons()
-        item.setContentsMargins(0, 6, 0, 0)
-        self._axes = item.getAxis("left"), item.getAxis("bottom")
-        for axis in self._axes:
-            axis.setStyle(tickLength=0, tickTextOffset=5, autoExpandTextSpace=False, hideOverlappingLabels=False)
-            axis.setTickFont(theme.ui_font(theme.FONT_SMALL))
-            axis.setZValue(-10)
-            axis.setCacheMode(_CACHED)  # painted by Python again only when the ticks or the theme change
-        self._axes[1].setStyle(tickTextOffset=8, hideOverlappingLabels=30)  # px that the first text may stick out
-        self._axes[0].setWidth(_LEFT_PX)
-        self._axes[1].setHeight(_BOTTOM_PX)
-        self._axes[0].setGrid(255)
-        self._now = pg.InfiniteLine(0.0, angle=90)
-        self._hover = pg.InfiniteLine(0.0, angle=90)
-        self._limit_line = pg.InfiniteLine(
-            0.0, angle=0, label="limit", labelOpts={"position": 0.02, "anchors": [(0, 0), (0, 0)]}
-        )
-        self._limit_line.label.setFont(theme.ui_font(theme.FONT_SMALL))
-        self._forecast = pg.PlotCurveItem(antialias=False)
-        for line in (self._now, self._limit_line):
-            line.setCacheMode(_CACHED)
-        for mark in (self._now, self._hover, self._limit_line, self._forecast):
-            item.addItem(mark, ignoreBounds=True)
-        self._hover.hide()
-        self._limit_line.hide()
-        self._plot.scene().sigMouseMoved.connect(self._on_mouse_moved)
+        self._plot.restyle()
 
     def set_series(self, series: tuple[Series, ...]) -> None:
         """Say which curves there are; a no-op when they are the same as before."""
         if series == self._series:
             return
         self._series = series
-        for curve in self._curves.values():
-            self._plot.removeItem(curve)
-        self._curves = {s.key: pg.PlotCurveItem() for s in series}
-        for curve in self._curves.values():
-            self._plot.addItem(curve, ignoreBounds=True)
-        self._restyle()
+        self._plot.set_curves({s.key: s.role for s in series})
 
     def set_empty(self, title: str | None, text: str = "") -> None:
         """Say why there is nothing to draw, instead of the plot; None shows the plot."""
@@ -154,17 +95,14 @@ class MetricPlot(Card):
         """A dotted line at the value, or none."""
         if value != self._limit:
             self._limit = value
-            self._limit_line.setVisible(value is not None)
-            if value is not None:
-                self._limit_line.setPos(self.scale.height(value))
+            self._plot.set_limit(None if value is None else self.scale.height(value))
 
     def set_forecast(self, points: tuple[tuple[float, float], tuple[float, float]] | None) -> None:
         """A dashed line between two points (seconds, value), cut at the plot's edges; None draws none."""
-        if points is None:
-            self._forecast.setData([], [])
-            return
-        (x0, y0), (x1, y1) = points
-        self._forecast.setData([x0, x1], [self.scale.height(y0), self.scale.height(y1)])
+        if points is not None:
+            (x0, y0), (x1, y1) = points
+            points = (x0, self.scale.height(y0)), (x1, self.scale.height(y1))
+        self._plot.set_forecast(points)
 
     def draw(self, window_s: float, curves: Mapping[str, Curve]) -> None:
         """Show the curves: for each series key, seconds relative to now (≤ 0) and values; NaN is a gap."""
@@ -180,7 +118,7 @@ class MetricPlot(Card):
             if series.dashed and len(x):
                 connect = dashes(finite)
                 heights = np.where(finite, heights, 0.0)
-            self._curves[series.key].setData(x, heights, connect=connect, skipFiniteCheck=isinstance(connect, str))
+            self._plot.draw(series.key, x, heights, connect)
         self._set_range(window_s, next_maximum(self.scale, highest, self._maximum))
         self._show_values()
 
@@ -199,15 +137,9 @@ class MetricPlot(Card):
             return
         self._window_s, self._maximum = window_s, maximum
         top = self.scale.height(maximum)
-        view = self._plot.getViewBox()
-        view.setRange(
-            xRange=(-window_s, window_s * FUTURE_SHARE),
-            yRange=(self.scale.bottom, self.scale.bottom + (top - self.scale.bottom) * 1.02),
-            padding=0,
-            disableAutoRange=True,
-        )
-        self._axes[0].setTicks([value_ticks(self.scale, maximum)])
-        self._axes[1].setTicks([time_ticks(window_s)])
+        bottom = self.scale.bottom
+        self._plot.set_ranges(-window_s, window_s * FUTURE_SHARE, bottom, bottom + (top - bottom) * 1.02)
+        self._plot.set_ticks(value_ticks(self.scale, maximum), time_ticks(window_s))
 
     @property
     def empty_text(self) -> tuple[str, str] | None:
@@ -222,8 +154,7 @@ class MetricPlot(Card):
     @property
     def time_range(self) -> tuple[float, float]:
         """Seconds at the left and the right edge."""
-        left, right = self._plot.getViewBox().viewRange()[0]
-        return left, right
+        return self._plot.time_range
 
     @property
     def hover_s(self) -> float | None:
@@ -238,9 +169,7 @@ class MetricPlot(Card):
     def show_hover(self, age_s: float | None) -> None:
         """Draw the hover line at that moment (≤ 0) and show its values in the legend; None goes back to now."""
         self._hover_s = age_s
-        self._hover.setVisible(age_s is not None)
-        if age_s is not None:
-            self._hover.setPos(age_s)
+        self._plot.show_hover(age_s)
         self._show_values()
 
     def _show_values(self) -> None:
@@ -261,13 +190,8 @@ class MetricPlot(Card):
         value = float(y[place])
         return value if np.isfinite(value) else None
 
-    def _on_mouse_moved(self, position: QPointF) -> None:
-        view = self._plot.getViewBox()
-        if not view.sceneBoundingRect().contains(position):
-            self.hovered.emit(None)
-            return
-        age_s = float(view.mapSceneToView(position).x())
-        self.hovered.emit(min(0.0, max(-self._window_s, age_s)))
+    def _on_pointed(self, at_s: float | None) -> None:
+        self.hovered.emit(None if at_s is None else min(0.0, max(-self._window_s, at_s)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Find the legend its place."""
@@ -292,27 +216,7 @@ class MetricPlot(Card):
         """Take the new theme's colours."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "_empty"):
-            self._restyle()
-
-    def _restyle(self) -> None:
-        for axis in self._axes:
-            axis.setPen(None)
-            axis.setTextPen(theme.color("secondary"))
-            axis.setTickPen(theme.color("grid"))
-        self._plot.setBackground(theme.color("panel"))
-        for series in self._series:
-            self._curves[series.key].setPen(_pen(series.role))
-        self._now.setPen(_pen("line"))
-        self._hover.setPen(_pen("secondary"))
-        self._limit_line.setPen(_pen("critical", Qt.PenStyle.DotLine))
-        self._limit_line.label.setColor(theme.color("critical"))
-        self._forecast.setPen(_pen("warn", Qt.PenStyle.DashLine))
+            self._plot.restyle()
 
 
 _NOTHING: Floats = np.empty(0)
-
-
-def _pen(role: str, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
-    pen = QPen(theme.color(role), 1.0, style)
-    pen.setCosmetic(True)  # px on screen, whatever the axes' units are
-    return pen
