@@ -92,7 +92,6 @@ def main() -> int:
     started_s = time.perf_counter()
     qt = window.make_application()
     theme.apply_theme(qt, theme.Scheme.LIGHT)
-    sys.setswitchinterval(app.SWITCH_INTERVAL_S)
     session = app.open_session(load_file(paths.configs_dir() / "demo.yaml"), Overrides(port=0), console=False)
     session.service.start_node()
     bridge = NodeBridge(session.service)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SWITCH_INTERVAL_S = 0.0001
-"""How soon the node's thread gets the interpreter back from the window's (docs/architecture.md, "Threads")."""
+SWITCH_INTERVAL_S = 0.00002
+"""How soon the node's thread gets the interpreter back from the window's and the sensors'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ def open_session(
         LayaError: the configuration cannot be put in force.
     """
     config = document.config
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     executor = concurrent.futures.ThreadPoolExecutor(max_workers=3, thread_name_prefix="laya-pool")
 
     def build(emit: Callable[[Event], None], publish: Callable[[NodeSnapshot], None]) -> Node:
@@ -148,7 +149,6 @@ def run_window(config: Path | None, overrides: Overrides, *, load: str | None = 
         return _serve(document, overrides)
     from laya_desktop.gui.window import run
 
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     session = open_session(document, overrides, console=False)
     try:
         session.service.start_node()

@@ -6,7 +6,6 @@ It draws what it is given. Ranges are fixed, maxima step, and curves have at mos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, Signal
@@ -15,7 +14,7 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
-from laya_desktop.gui.views.plot_scale import Scale, Series, dashes, next_maximum, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_scale import Scale, Series, connected, dashes, next_maximum, time_ticks, value_ticks
 from laya_desktop.gui.views.plot_view import PlotView
 from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle
 
@@ -59,6 +58,7 @@ class MetricPlot(Card):
         for column, item in enumerate((self._title, self._unit, self.legend)):
             self._head.addWidget(item, 0, column)
         self._two_lines = False
+        self._legend_px = 0
         self.body.addLayout(self._head)
         self.setAccessibleName(f"{title}, {unit}")
         self._plot = PlotView()
@@ -81,6 +81,8 @@ class MetricPlot(Card):
 
     def set_empty(self, title: str | None, text: str = "") -> None:
         """Say why there is nothing to draw, instead of the plot; None shows the plot."""
+        if self.empty_text == (None if title is None else (title, text)):
+            return
         self._stack.setCurrentIndex(0 if title is None else 1)
         if title is not None:
             self._empty.set_text(title, text)
@@ -114,11 +116,10 @@ class MetricPlot(Card):
             finite = np.isfinite(heights)
             if finite.any():
                 highest = max(highest or 0.0, float(y[finite].max()))
-            connect: Any = "all" if finite.all() else "finite"
+            joined = None if finite.all() else connected(finite)
             if series.dashed and len(x):
-                connect = dashes(finite)
-                heights = np.where(finite, heights, 0.0)
-            self._plot.draw(series.key, x, heights, connect)
+                joined = dashes(finite)
+            self._plot.draw(series.key, x, heights if joined is None else np.where(finite, heights, 0.0), joined)
         self._set_range(window_s, next_maximum(self.scale, highest, self._maximum))
         self._show_values()
 
@@ -180,7 +181,9 @@ class MetricPlot(Card):
                 if self._stack.currentIndex() == 0
             )
         )
-        self._place_legend()
+        if self.legend.wanted_px != self._legend_px:
+            self._legend_px = self.legend.wanted_px
+            self._place_legend()
 
     def _value(self, key: str) -> float | None:
         x, y = self._drawn.get(key, (_NOTHING, _NOTHING))

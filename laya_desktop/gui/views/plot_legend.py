@@ -72,6 +72,11 @@ class PlotLegend(QWidget):
         metrics = QFontMetrics(self._font)
         return [_SAMPLE_PX + _GAP_PX + metrics.horizontalAdvance(text) for text in texts]
 
+    @property
+    def wanted_px(self) -> int:
+        """How wide it wants to be; changes rarely."""
+        return self._wanted_px
+
     def sizeHint(self) -> QSize:
         """As wide as the items need, or a little wider than that."""
         return QSize(self._wanted_px, 18)

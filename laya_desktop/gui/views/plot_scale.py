@@ -113,9 +113,17 @@ def time_ticks(window_s: float) -> list[Tick]:
     return [*((-m * 60, text) for m, text in zip(thirds, texts, strict=True)), (0.0, "now")]
 
 
-def dashes(finite: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+Bools = npt.NDArray[np.bool_]
+
+
+def connected(finite: Bools) -> Bools:
+    """Which points are joined to the next one: where both are known."""
+    joined = finite.copy()
+    joined[:-1] &= finite[1:]
+    return joined
+
+
+def dashes(finite: Bools) -> Bools:
     """Which points are joined to the next one: five segments, a gap of three, counted from the right."""
     from_right = np.arange(len(finite))[::-1]
-    joined = (from_right % (_DASH_ON + _DASH_OFF)) < _DASH_ON
-    joined[:-1] &= finite[:-1] & finite[1:]
-    return joined.astype(np.int32)
+    return connected(finite) & ((from_right % (_DASH_ON + _DASH_OFF)) < _DASH_ON)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPainterPath, QPen
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import (
     QGraphicsItem,
     QGraphicsLineItem,
     QGraphicsPathItem,
+    QGraphicsSceneResizeEvent,
     QGraphicsSimpleTextItem,
     QGraphicsView,
 )
@@ -28,18 +30,33 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_scale import Tick
 
+Bools = npt.NDArray[np.bool_]
 _LEFT_PX, _BOTTOM_PX = 34, 23
 
 
-class _ValueAxis(pg.AxisItem):
-    """The left axis with its grid; keeps the labels at both ends, which the library drops where there is a grid."""
+class _Axis(pg.AxisItem):
+    """An axis that works out its bounds when it is resized, and not several times a frame."""
 
-    def __init__(self) -> None:
-        super().__init__("left")
+    def __init__(self, side: str, spare_px: int) -> None:
+        self._spare_px = spare_px
+        self._bounds: QRectF | None = None
+        super().__init__(side)
 
     def boundingRect(self) -> QRectF:
-        """Half a line of text more above and below."""
-        return super().boundingRect().adjusted(0, -8, 0, 8)
+        """Beside the library's, half a line more: it drops the labels at both ends where there is a grid."""
+        if self._bounds is None:
+            self._bounds = super().boundingRect().adjusted(0, -self._spare_px, 0, self._spare_px)
+        return self._bounds
+
+    def forget_bounds(self) -> None:
+        """This axis or the plot beside it has another size."""
+        self.prepareGeometryChange()
+        self._bounds = None
+
+    def resizeEvent(self, event: QGraphicsSceneResizeEvent | None = None) -> None:
+        """Another size."""
+        self.forget_bounds()
+        super().resizeEvent(event)
 
 
 class PlotView(pg.PlotWidget):
@@ -49,13 +66,13 @@ class PlotView(pg.PlotWidget):
     """Seconds under the pointer, or None outside of the axes."""
 
     def __init__(self) -> None:
-        super().__init__(background=None, axisItems={"left": _ValueAxis()})
+        self._axes = _Axis("left", spare_px=8), _Axis("bottom", spare_px=0)
+        super().__init__(background=None, axisItems={"left": self._axes[0], "bottom": self._axes[1]})
         self._left, self._bottom, self._right, self._top = -1.0, 0.0, 0.0, 1.0
         self._limit_at: float | None = None
         self._hover_at: float | None = None
         self._curves: dict[str, tuple[QGraphicsPathItem, str]] = {}
         self._quiet()
-        self._axes = self.getPlotItem().getAxis("left"), self.getPlotItem().getAxis("bottom")
         self._shape_axes()
         self._now, self._hover, self._limit, self._forecast = (QGraphicsLineItem() for _ in range(4))
         self._limit_text = QGraphicsSimpleTextItem()
@@ -65,7 +82,7 @@ class PlotView(pg.PlotWidget):
             self._view.addItem(mark, ignoreBounds=True)
             mark.hide()
         self._now.show()
-        self._view.sigResized.connect(self._settle)
+        self._view.sigResized.connect(self._on_resized)
         self.scene().sigMouseMoved.connect(self._on_mouse_moved)
 
     # Qt's own, so that no Python is entered for a frame; _settle does what the library's version does beside painting.
@@ -79,6 +96,7 @@ class PlotView(pg.PlotWidget):
         self.setFrameShape(self.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.viewport().setAutoFillBackground(False)
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the background fills all of it
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         item = self.getPlotItem()
         item.setMenuEnabled(False)
@@ -106,8 +124,9 @@ class PlotView(pg.PlotWidget):
             curve.setPen(_pen(role))
             self._view.addItem(curve, ignoreBounds=True)
 
-    def draw(self, key: str, x: Floats, heights: Floats, connect: Any) -> None:
-        """Show a curve; ``connect`` as in ``pyqtgraph.arrayToQPath``: ``all``, ``finite``, or 0/1 for each point."""
+    def draw(self, key: str, x: Floats, heights: Floats, joined: Bools | None = None) -> None:
+        """Show a curve of finite points; ``joined`` says which ones have a line to the next one, None: all."""
+        connect: Any = "all" if joined is None else joined.astype(np.int32)
         path = pg.functions.arrayToQPath(x, heights, connect=connect, finiteCheck=False) if len(x) else QPainterPath()
         self._curves[key][0].setPath(path)
 
@@ -179,7 +198,12 @@ class PlotView(pg.PlotWidget):
         elements = [path.elementAt(i) for i in range(path.elementCount())]
         return np.array([(e.x, e.y) for e in elements]).reshape(-1, 2)
 
-    def _settle(self, *_: object) -> None:
+    def _on_resized(self, *_: object) -> None:
+        for axis in self._axes:
+            axis.forget_bounds()
+        self._settle()
+
+    def _settle(self) -> None:
         self.scene().prepareForPaint()
 
     def _on_mouse_moved(self, position: QPointF) -> None:
