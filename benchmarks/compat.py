@@ -25,11 +25,24 @@ whole = client.chat.completions.create(**ask)
 assert whole.choices[0].message.content and whole.usage.completion_tokens > 0
 parts = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
 assert "".join(c.choices[0].delta.content or "" for c in parts if c.choices) and parts[-1].usage.total_tokens > 0
+response = client.responses.create(model=MODEL, input="Say hello.", max_output_tokens=8)
+assert response.output_text
+assert len(client.embeddings.create(model=MODEL, input=["one", "two"]).data) == 2
 try:
     client.chat.completions.create(**{**ask, "model": "no-such-model"})
     raise SystemExit("an unknown model was answered")
 except NotFoundError as error:
     assert "no-such-model" in str(error)
+"""
+_ANTHROPIC = """
+from anthropic import Anthropic
+client = Anthropic(base_url=URL, api_key="none")
+ask = dict(model=MODEL, max_tokens=8, messages=[{"role": "user", "content": "Say hello."}])
+whole = client.messages.create(**ask)
+assert whole.content[0].text and whole.usage.output_tokens > 0
+with client.messages.stream(**ask) as stream:
+    assert "".join(stream.text_stream)
+assert client.messages.count_tokens(model=MODEL, messages=ask["messages"]).input_tokens > 0
 """
 _LANGCHAIN = """
 from langchain_openai import ChatOpenAI
@@ -65,6 +78,7 @@ if (!text) throw new Error("empty stream");
 """
 PYTHON_CLIENTS = {
     "openai": ("openai", _OPENAI),
+    "anthropic": ("anthropic", _ANTHROPIC),
     "langchain-openai": ("langchain_openai", _LANGCHAIN),
     "litellm": ("litellm", _LITELLM),
     "llm": ("llm", _LLM),

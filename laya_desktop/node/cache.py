@@ -38,7 +38,7 @@ class CacheUse:
 
 def allowed(request: Generate, mode: CacheMode) -> CacheUse:
     """Deterministic requests (temperature 0, or a seed) use the cache; others when the caller forces it."""
-    if mode == "no_store":
+    if mode == "no_store" or request.task != "answer":
         return CacheUse(read=False, keep=False)
     sampling = request.sampling
     fit = mode == "force" or sampling.temperature <= 0 or sampling.seed is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from laya_desktop.errors import LayaError, near
 from laya_desktop.node.answers import AnswerCaches, OffLoop
 from laya_desktop.node.balance import Readiness, TargetLoad
-from laya_desktop.node.engines.base import Delta, Finished, Prefilled, RequestEvent, Started
+from laya_desktop.node.engines.base import Delta, Finished, Prefilled, Refused, RequestEvent, Started
 from laya_desktop.node.generation import GenerationStream
 from laya_desktop.node.metrics import TokenRate
 from laya_desktop.node.pool_view import model_snapshot, waiting_for, worker_names
@@ -420,7 +420,7 @@ class ModelPool:
                 stream.note_end(event)
         self._answers.note(stream.ticket.request_id, event)
         stream.push(event)
-        if isinstance(event, Finished) or not isinstance(event, Started | Prefilled | Delta):
+        if isinstance(event, Finished | Refused):
             self._on_end(stream, event, now_s)
 
     def _on_end(self, stream: GenerationStream, event: RequestEvent, now_s: float) -> None:

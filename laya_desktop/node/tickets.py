@@ -56,6 +56,8 @@ def estimate_tokens(request: Generate, max_seq_len: int) -> tuple[int, int]:
         request: its prompt or messages and its limit.
         max_seq_len: tokens of context, the limit of a request that names none.
     """
+    if request.task == "embed":
+        return min(sum(_input_tokens(one) for one in request.inputs), max_seq_len * len(request.inputs)), 1
     if isinstance(request.prompt, list):
         prompt = len(request.prompt)
     elif request.prompt is not None:
@@ -64,7 +66,13 @@ def estimate_tokens(request: Generate, max_seq_len: int) -> tuple[int, int]:
         prompt = _tokens(sum(_size(message.get("content")) for message in request.messages or ()))
     prompt = min(prompt, max_seq_len)
     room = max(1, max_seq_len - prompt)
+    if request.task != "answer":
+        return 1, 1
     return prompt, min(room, request.max_tokens or room)
+
+
+def _input_tokens(value: str | list[int]) -> int:
+    return _tokens(len(value.encode())) if isinstance(value, str) else len(value)
 
 
 def order_key(ticket: Ticket, now_s: float) -> tuple[int, int, float]:

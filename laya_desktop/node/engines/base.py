@@ -72,8 +72,15 @@ class AnswerFormat(msgspec.Struct, frozen=True):
     text: str
 
 
+Task = Literal["answer", "embed", "tokenize", "detokenize"]
+
+
 class Generate(Message, frozen=True):
-    """One request for one or more answers to a prompt. Exactly one of ``messages`` and ``prompt`` is given."""
+    """One request, mostly for one or more answers to a prompt. Exactly one of ``messages`` and ``prompt`` is given.
+
+    Other tasks take one slot like an answer does: ``embed`` makes a vector for each of ``inputs``, ``tokenize`` gives
+    the prompt's tokens, ``detokenize`` the text of a prompt that is given as tokens.
+    """
 
     request_id: str
     messages: list[dict[str, object]] | None = None
@@ -102,6 +109,11 @@ class Generate(Message, frozen=True):
     """False: the answer ends with its first call. None: as the model likes, but one where a call is required."""
     template_values: dict[str, object] = {}
     """More variables for the chat template: ``enable_thinking``, ``reasoning_effort`` …"""
+    task: Task = "answer"
+    inputs: list[str | list[int]] = []
+    """What ``embed`` makes vectors of: texts, or their tokens."""
+    add_special: bool = True
+    """Put the beginning of text before a bare prompt, where the model wants one."""
 
 
 class Cancel(Message, frozen=True):
@@ -232,6 +244,22 @@ class Delta(Message, frozen=True):
     """Of an answer that ends while others of its request may go on; with one answer only ``Finished`` says it."""
 
 
+class Vector(Message, frozen=True):
+    """The embedding of one input: ``values`` are 32-bit floats, little-endian, of length 1 (L2 norm)."""
+
+    request_id: str
+    index: int
+    values: bytes
+
+
+class Tokens(Message, frozen=True):
+    """The tokens of a text, and the bytes that each stands for (possibly a part of a character)."""
+
+    request_id: str
+    tokens: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+
+
 class Finished(Message, frozen=True):
     """The last event of a request that was served. Its slots are free; tokens of all answers are summed."""
 
@@ -318,8 +346,11 @@ class DryRunDone(Message, frozen=True):
     gpu_free_bytes: int | None = None
 
 
-RequestEvent = Started | Prefilled | Delta | Finished | Refused
-"""Events of one request, in this order: Started, Prefilled, Delta …, Finished; or Refused at any point."""
+RequestEvent = Started | Prefilled | Delta | Vector | Tokens | Finished | Refused
+"""Events of one request, in this order: Started, Prefilled, Delta …, Finished; or Refused at any point.
+
+``Vector``, ``Tokens`` and one ``Delta`` are what the other tasks give in place of an answer.
+"""
 
 WorkerEvent = Loading | Loaded | LoadFailed | RequestEvent | Stats | Pong | Pulse | Probed | DryRunDone
 

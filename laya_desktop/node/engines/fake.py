@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 import time
 from dataclasses import dataclass, fields
 
@@ -16,18 +17,23 @@ from laya_desktop.node.engines import worker_os
 from laya_desktop.node.engines.base import (
     EngineLoadError,
     EngineParams,
+    Finished,
     Generate,
     Loaded,
     NoFreeSlotError,
+    Prefilled,
     ProgressSink,
     Refused,
     RequestEvent,
+    Started,
     Stats,
     TokenLogprob,
+    Vector,
 )
 from laya_desktop.node.engines.dialect import Dialect
 from laya_desktop.node.engines.fake_values import formed_answer
 from laya_desktop.node.engines.lane import Lane, Tally, refusal, reply_of, too_many_answers
+from laya_desktop.node.engines.side_tasks import detokenized, embedding_refusal, tokenized
 
 PREFILL_CHUNK = 512
 _LOAD_STEPS = 10
@@ -37,6 +43,7 @@ _TEXT = (
 )
 _WORDS = _TEXT.split()
 _THINKING = ("<think>", "</think>")
+_WORD = r"\w+|[^\w\s]"
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,8 @@ class FakeEngine:
         self._max_seq_len = 0
         self._ballast = b""
         self._lanes: list[_FakeLane | None] = []
+        self._words: list[str] = []
+        """Words that were tokenised; a word's token is its place."""
         self._prefill_tokens = 0
         self._decode_tokens = 0
         self._steps = 0
@@ -179,6 +188,8 @@ class FakeEngine:
         free = [i for i, lane in enumerate(self._lanes) if lane is None][: request.n]
         if len(free) < request.n:
             raise NoFreeSlotError("Too few slots are free.")
+        if request.task != "answer":
+            return self._other(request, free[0])
         prompt_tokens = _count_tokens(request)
         if (refused := refusal(request, prompt_tokens, self._max_seq_len)) is not None:
             return [refused]
@@ -190,6 +201,38 @@ class FakeEngine:
         for lane in lanes:
             self._lanes[lane.slot_id] = lane
         return [lanes[0].started(tuple(free[1:]))]
+
+    def _other(self, request: Generate, slot_id: int) -> list[RequestEvent]:
+        """Tokens are words; vectors come from the letters, so that equal texts have equal ones."""
+        if request.task == "embed":
+            return self._embed(request, slot_id)
+        if request.task == "detokenize":
+            tokens = request.prompt if isinstance(request.prompt, list) else []
+            strange = next((t for t in tokens if not 0 <= t < len(self._words)), None)
+            if strange is not None:
+                return [
+                    Refused(request.request_id, f"The prompt has token {strange}, which is no word.", param="prompt")
+                ]
+            return detokenized(request, slot_id, len(tokens), "".join(self._words[t] for t in tokens))
+        words = [word for text in _texts(request) for word in re.findall(rf"\s*(?:{_WORD})|\s+$", text)]
+        self._words += [word for word in dict.fromkeys(words) if word not in self._words]
+        return tokenized(request, slot_id, [self._words.index(w) for w in words], lambda t: self._words[t].encode())
+
+    def _embed(self, request: Generate, slot_id: int) -> list[RequestEvent]:
+        texts = [one if isinstance(one, str) else " ".join(map(str, one)) for one in request.inputs]
+        lengths = [len(re.findall(_WORD, text)) for text in texts]
+        if (refused := embedding_refusal(request, lengths, self._max_seq_len)) is not None:
+            return [refused]
+        total = sum(lengths)
+        self._prefill_tokens += total
+        vectors = [Vector(request.request_id, i, _vector(text)) for i, text in enumerate(texts)]
+        finished = Finished(request.request_id, "stop", total, 0, prefill_s=0.0)
+        return [
+            Started(request.request_id, slot_id, total),
+            Prefilled(request.request_id, 0.0, total),
+            *vectors,
+            finished,
+        ]
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
         """Free the request's slots."""
@@ -264,5 +307,19 @@ def _count_tokens(request: Generate) -> int:
     """Prompt length: words and marks of the text, or the number of ids given."""
     if isinstance(request.prompt, list):
         return len(request.prompt)
-    texts = [request.prompt] if request.prompt is not None else [str(m.get("content")) for m in request.messages or []]
-    return sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in texts)
+    return sum(len(re.findall(_WORD, text)) for text in _texts(request))
+
+
+def _texts(request: Generate) -> list[str]:
+    if isinstance(request.prompt, str):
+        return [request.prompt]
+    return [str(m.get("content")) for m in request.messages or []]
+
+
+def _vector(text: str) -> bytes:
+    """Eight numbers of length 1."""
+    sums = [1.0] * 8
+    for i, byte in enumerate(text.encode()):
+        sums[i % 8] += byte
+    length = math.sqrt(sum(x * x for x in sums))
+    return struct.pack("<8f", *(x / length for x in sums))

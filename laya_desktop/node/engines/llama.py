@@ -35,6 +35,7 @@ from laya_desktop.node.engines.llama_batch import Batch
 from laya_desktop.node.engines.llama_candidates import Candidates
 from laya_desktop.node.engines.llama_chain import Chains
 from laya_desktop.node.engines.llama_dry_run import place_where_it_fits
+from laya_desktop.node.engines.llama_embedder import Embedder
 from laya_desktop.node.engines.llama_grammar import Grammar, GrammarError
 from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, open_model
 from laya_desktop.node.engines.llama_prompt import Prompts
@@ -43,6 +44,7 @@ from laya_desktop.node.engines.llama_schema import FormatError, grammar_of
 from laya_desktop.node.engines.llama_slots import Cells, Slot
 from laya_desktop.node.engines.llama_template import Prompt
 from laya_desktop.node.engines.llama_vocab import Vocab
+from laya_desktop.node.engines.side_tasks import detokenized, tokenized
 
 
 class _Run(Lane):
@@ -99,6 +101,7 @@ class LlamaEngine:
         self._cells = Cells(opened.model, opened.context, params.slots, self._max_seq_len)
         self._slots = [Slot(i) for i in range(params.slots)]
         self._batch = Batch(BATCH_TOKENS, params.slots)
+        self._embedder = Embedder(opened.model, self._vocab, params.threads, self._max_seq_len)
         if params.warmup:
             self._warm_up()
         llama_library.quieten()
@@ -143,7 +146,7 @@ class LlamaEngine:
     @property
     def busy(self) -> bool:
         """True while any slot has work."""
-        return bool(self._active)
+        return bool(self._active) or self._embedder.busy
 
     def submit(self, request: Generate) -> list[RequestEvent]:
         """Tokenise, choose slots, keep what they share with the prompt."""
@@ -151,9 +154,13 @@ class LlamaEngine:
             return [too_many]
         if self.free_slots < request.n:
             raise NoFreeSlotError("Too few slots are free.")
+        if request.task == "embed":
+            return self._embedder.submit(request, self._cheapest(1)[0])
         prompt = self._prompts.read(request)
         if isinstance(prompt, Refused):
             return [prompt]
+        if request.task != "answer":
+            return self._convert(request, prompt.tokens)
         if (refused := refusal(request, len(prompt.tokens), self._max_seq_len) or self._complaint(request)) is not None:
             return [refused]
         grammars = self._grammars(request, prompt)
@@ -162,11 +169,19 @@ class LlamaEngine:
         made = llama_slots.plan(self._slots, prompt.tokens, self._cells.gain, fresh=request.sampling.seed is not None)
         self._cells.settle(made)
         tally = Tally(request, len(prompt.tokens), len(made.slot.held))
-        slots = [made.slot, *self._others(made.slot, request.n - 1)]
+        slots = [made.slot, *self._cheapest(request.n - 1, but=made.slot)]
         runs = [self._begin(slot, prompt, tally, i, grammars[i]) for i, slot in enumerate(slots)]
         runs[0].followers = runs[1:]
         self._active.append(runs[0])
         return [runs[0].started(tuple(run.slot_id for run in runs[1:]))]
+
+    def _convert(self, request: Generate, tokens: list[int]) -> list[RequestEvent]:
+        """Text to tokens or back; it takes no time and leaves the slot as it is."""
+        slot_id = self._cheapest(1)[0].slot_id
+        if request.task == "tokenize":
+            return tokenized(request, slot_id, tokens, self._vocab.spelling)
+        text = b"".join(map(self._vocab.spelling, tokens)).decode("utf-8", "replace")
+        return detokenized(request, slot_id, len(tokens), text)
 
     def _complaint(self, request: Generate) -> Refused | None:
         size = self._vocab.size
@@ -192,9 +207,9 @@ class LlamaEngine:
             return Refused(request.request_id, str(error), code="invalid_format", param=param)
         return made
 
-    def _others(self, first: Slot, count: int) -> list[Slot]:
-        """More free slots, those whose cells are the least loss."""
-        free = [s for s in self._slots if not s.busy and s is not first]
+    def _cheapest(self, count: int, *, but: Slot | None = None) -> list[Slot]:
+        """Free slots, those whose cells are the least loss."""
+        free = [s for s in self._slots if not s.busy and s is not but]
         return sorted(free, key=lambda s: (bool(s.held), s.freed_at))[:count]
 
     def _begin(self, slot: Slot, prompt: Prompt, tally: Tally, index: int, grammar: Grammar | None) -> _Run:
@@ -205,6 +220,8 @@ class LlamaEngine:
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
         """Free the request's slots at once; what is in their cells stays for reuse."""
+        if events := self._embedder.cancel(request_id):
+            return events
         runs = self._runs_of({request_id})
         for run in runs:
             self._release(run)
@@ -222,7 +239,11 @@ class LlamaEngine:
         run.slot.freed_at = self._steps
 
     def step(self) -> list[RequestEvent]:
-        """Decode one batch and sample a token for every slot whose prompt is in."""
+        """Decode one batch and sample a token for every slot whose prompt is in; embeddings take turns with it."""
+        vectors = self._embedder.step()
+        return [*vectors, *self._step()] if self._active else vectors
+
+    def _step(self) -> list[RequestEvent]:
         assert self._open is not None
         self._steps += 1
         batch = self._batch
@@ -296,13 +317,15 @@ class LlamaEngine:
 
     def stats(self) -> Stats:
         """Totals since the load."""
-        return Stats(self._prefill_tokens, self._decode_tokens, tuple(len(s.held) for s in self._slots))
+        computed = self._prefill_tokens + self._embedder.prefill_tokens
+        return Stats(computed, self._decode_tokens, tuple(len(s.held) for s in self._slots))
 
     def close(self) -> None:
         """Free everything."""
         for run in self._runs_of({r.request.request_id for r in self._active}):
             self._release(run)
         if self._open is not None:
+            self._embedder.close()
             self._chains.close()
             self._open.close()
             self._open = None

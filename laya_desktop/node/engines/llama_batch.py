@@ -42,8 +42,8 @@ class Batch:
         """Begin a new batch."""
         self.size = 0
 
-    def add(self, sequence: int, position: int, tokens: list[int], *, output: bool) -> int:
-        """Add consecutive tokens of a sequence; with ``output``, logits are made for the last one.
+    def add(self, sequence: int, position: int, tokens: list[int], *, output: bool, every: bool = False) -> int:
+        """Add consecutive tokens of a sequence; with ``output``, logits are made for the last one, or for ``every``.
 
         Returns the index of the last token, by which its logits are asked for.
         """
@@ -51,7 +51,7 @@ class Batch:
         self._token[start:end] = tokens  # type: ignore[assignment]
         self._pos[start:end] = [*range(position, position + len(tokens))]
         self._seq[start:end] = [self._id_pointers[sequence]] * len(tokens)
-        self._output[start:end] = [0] * len(tokens)
+        self._output[start:end] = [int(every)] * len(tokens)
         self._output[end - 1] = output
         self.size = end
         return end - 1

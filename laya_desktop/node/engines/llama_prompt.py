@@ -47,7 +47,8 @@ class Prompts:
         if isinstance(request.prompt, list):
             return self._given(request, request.prompt)
         if request.prompt is not None:
-            return Prompt(self._vocab.with_bos(self._vocab.tokenize(request.prompt, parse_special=True)))
+            tokens = self._vocab.tokenize(request.prompt, parse_special=True)
+            return Prompt(self._vocab.with_bos(tokens) if request.add_special else tokens)
         if not request.messages:
             return Refused(request.request_id, "There are no messages.", "Send at least one.", param="messages")
         template = self._tools if request.tools else self._chat

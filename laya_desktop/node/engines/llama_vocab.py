@@ -35,20 +35,21 @@ class Vocab:
         self._ends = frozenset(self.end_tokens)
         self.hidden = frozenset(self._control) - self._shown.keys() - self._ends
 
-    def tokenize(self, text: str, *, parse_special: bool) -> list[int]:
-        """Tokens of a text, nothing added.
+    def tokenize(self, text: str, *, parse_special: bool, add_special: bool = False) -> list[int]:
+        """Tokens of a text.
 
         Args:
             text: any text.
             parse_special: read ``<|im_end|>`` and the like as control tokens, not as letters.
+            add_special: add the beginning and the end of text that the model wants.
         """
         data = text.encode("utf-8", "replace")
         room = len(data) + 16
         tokens = (lib.llama_token * room)()
-        count = lib.llama_tokenize(self._vocab, data, len(data), tokens, room, False, parse_special)
+        count = lib.llama_tokenize(self._vocab, data, len(data), tokens, room, add_special, parse_special)
         if count < 0:
             tokens = (lib.llama_token * -count)()
-            count = lib.llama_tokenize(self._vocab, data, len(data), tokens, -count, False, parse_special)
+            count = lib.llama_tokenize(self._vocab, data, len(data), tokens, -count, add_special, parse_special)
         return tokens[:count]
 
     def with_bos(self, tokens: list[int]) -> list[int]:

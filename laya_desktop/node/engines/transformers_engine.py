@@ -31,7 +31,9 @@ from laya_desktop.node.engines.base import (
 )
 from laya_desktop.node.engines.lane import Lane, refusal, reply_of
 from laya_desktop.node.engines.llama_template import Prompt
+from laya_desktop.node.engines.side_tasks import detokenized, embedding_refusal, tokenized
 from laya_desktop.node.engines.transformers_cache import JoinedCache, SlotCache
+from laya_desktop.node.engines.transformers_embedder import Embedder
 from laya_desktop.node.engines.transformers_limits import refuse_unknown
 from laya_desktop.node.engines.transformers_model import OpenModel, open_model, place
 from laya_desktop.node.engines.transformers_prompt import Detokenizer, Prompts
@@ -48,7 +50,8 @@ class _Slot:
     slot_id: int
     cache: SlotCache
     held: list[int] = field(default_factory=list)
-    run: _Run | None = None
+    run: object | None = None
+    """What holds it."""
     freed_at: int = 0
 
     def clear(self) -> None:
@@ -114,6 +117,7 @@ class TransformersEngine:
         trained = opened.trained_tokens
         self._max_seq_len = min(params.max_seq_len, trained or params.max_seq_len)
         self._slots = [_Slot(i, SlotCache(opened.config)) for i in range(params.slots)]
+        self._embedder = Embedder(opened.model, opened.placement.device)
         if params.warmup:
             self._forward([[self._first_token()]], [0], SlotCache(opened.config).past)
         progress(1.0)
@@ -145,7 +149,7 @@ class TransformersEngine:
     @property
     def busy(self) -> bool:
         """True while any slot has work."""
-        return bool(self._active)
+        return bool(self._active) or self._embedder.busy
 
     def submit(self, request: Generate) -> list[RequestEvent]:
         """Tokenise, choose a slot, keep what it shares with the prompt."""
@@ -154,10 +158,16 @@ class TransformersEngine:
             raise NoFreeSlotError("No slot is free.")
         if (unknown := refuse_unknown(request)) is not None:
             return [unknown]
+        if request.task == "embed":
+            return self._embed(request)
         prompt = self._prompts.read(request)
         if isinstance(prompt, Refused):
             return [prompt]
         tokens = prompt.tokens
+        if request.task == "tokenize":
+            return tokenized(request, self._choose_slot([]).slot_id, tokens, self._prompts.piece)
+        if request.task == "detokenize":
+            return detokenized(request, self._choose_slot([]).slot_id, len(tokens), self._prompts.text(tokens))
         if (refused := refusal(request, len(tokens), self._max_seq_len)) is not None:
             return [refused]
         if (wrong := transformers_sampler.complaint(request.sampling, self._vocab_size)) is not None:
@@ -172,6 +182,16 @@ class TransformersEngine:
         self._active.append(run)
         return [run.started()]
 
+    def _embed(self, request: Generate) -> list[RequestEvent]:
+        texts = self._prompts.inputs(request)
+        if (refused := embedding_refusal(request, [len(t) for t in texts], self._max_seq_len)) is not None:
+            return [refused]
+        strange = next((t for tokens in texts for t in tokens if not 0 <= t < self._vocab_size), None)
+        if strange is not None:
+            text = f"input has token {strange}; this model's tokens are 0 to {self._vocab_size - 1}."
+            return [Refused(request.request_id, text, param="input")]
+        return self._embedder.submit(request, self._choose_slot([]), texts)
+
     def _choose_slot(self, tokens: list[int]) -> _Slot:
         """The free slot with the longest shared prefix; among equals an empty one, then the one freed longest ago."""
         free = (s for s in self._slots if s.run is None)
@@ -179,6 +199,8 @@ class TransformersEngine:
 
     def cancel(self, request_id: str) -> list[RequestEvent]:
         """Free the request's slot at once; what is in its cache stays for reuse."""
+        if events := self._embedder.cancel(request_id):
+            return events
         for run in self._active:
             if run.request.request_id == request_id:
                 self._release(run)
@@ -193,7 +215,20 @@ class TransformersEngine:
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def step(self) -> list[RequestEvent]:
-        """One token for every slot whose prompt is in, then a piece of the waiting prompts."""
+        """One token for every slot whose prompt is in, then a piece of the waiting prompts; a text to embed before."""
+        vectors = self._embed_one() if self._embedder.busy else []
+        return [*vectors, *self._step()] if self._active else vectors
+
+    def _embed_one(self) -> list[RequestEvent]:
+        job = self._embedder.first
+        try:
+            events: list[RequestEvent] = self._embedder.step()
+            return events
+        except Exception as error:  # whatever a model's code raises must not take the other slots down
+            self._embedder.drop(job)
+            return [_refusal(job.request.request_id, error)]
+
+    def _step(self) -> list[RequestEvent]:
         self._steps += 1
         decoding = [r for r in self._active if r.decoding]
         prefilling = [r for r in self._active if not r.decoding]
@@ -293,13 +328,8 @@ class TransformersEngine:
         """The result of ``work``, or the refusals of these runs where PyTorch failed; the others go on."""
         try:
             return work()
-        except torch.OutOfMemoryError:
-            message, code = "The GPU ran out of memory.", "out_of_memory"
-            hint = "Lower max_seq_len or batch_size, or load the model on the CPU."
         except Exception as error:  # whatever a model's code raises must not take the other slots down
-            traceback.print_exc(file=sys.stderr)
-            message, code = f"PyTorch could not decode: {error}", "decode_failed"
-            hint = "Send it again; if that repeats, reload the model and look at its log lines."
+            failure = error
         if self._joined is not None and len(runs) > 1:
             self._joined = None  # its rows may be half grown; all of them belong to these runs
         for run in runs:
@@ -307,16 +337,27 @@ class TransformersEngine:
             run.slot.clear()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        return [Refused(r.request.request_id, message, hint, code=code, status=500) for r in runs]
+        return [_refusal(r.request.request_id, failure) for r in runs]
 
     def stats(self) -> Stats:
         """Totals since the load."""
-        return Stats(self._prefill_tokens, self._decode_tokens, tuple(len(s.held) for s in self._slots))
+        computed = self._prefill_tokens + self._embedder.prefill_tokens
+        return Stats(computed, self._decode_tokens, tuple(len(s.held) for s in self._slots))
 
     def close(self) -> None:
         """Free everything."""
         self._joined, self._open = None, None
         self._active, self._slots = [], []
+
+
+def _refusal(request_id: str, error: Exception) -> Refused:
+    """The end of a request on which PyTorch failed."""
+    if isinstance(error, torch.OutOfMemoryError):
+        hint = "Lower max_seq_len or batch_size, or load the model on the CPU."
+        return Refused(request_id, "The GPU ran out of memory.", hint, code="out_of_memory", status=500)
+    traceback.print_exception(error, file=sys.stderr)
+    hint = "Send it again; if that repeats, reload the model and look at its log lines."
+    return Refused(request_id, f"PyTorch could not decode: {error}", hint, code="decode_failed", status=500)
 
 
 def _shared(held: list[int], tokens: list[int]) -> int:

@@ -52,7 +52,7 @@ class Prompts:
         if isinstance(request.prompt, list):
             return self._given(request, request.prompt)
         if request.prompt is not None:
-            return Prompt(self._encode(request.prompt, special=True) if request.prompt else [])
+            return Prompt(self._encode(request.prompt, special=request.add_special) if request.prompt else [])
         if not request.messages:
             return Refused(request.request_id, "There are no messages.", "Send at least one.", param="messages")
         template = self._tools if request.tools else self._chat
@@ -62,6 +62,18 @@ class Prompts:
             return Refused(request.request_id, str(error), code="invalid_messages", param="messages")
         tokens = [t for piece in pieces for t in self._encode(piece, special=False)]
         return Prompt(tokens, template.dialect, template.opens_thinking(pieces))
+
+    def inputs(self, request: Generate) -> list[list[int]]:
+        """Tokens of what ``embed`` makes vectors of."""
+        return [self._encode(one, special=True) if isinstance(one, str) else list(one) for one in request.inputs]
+
+    def piece(self, token: int) -> bytes:
+        """The text of one token; part of a character is given as the replacement character."""
+        return self.text([token]).encode()
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, control tokens included."""
+        return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
 
     def _encode(self, text: str, *, special: bool) -> list[int]:
         """Tokens of a text; ``special`` adds what the model wants around a bare prompt."""

@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
-from laya_desktop.node.engines.base import Delta, Finished, Started
+from laya_desktop.node.engines.base import Delta, Finished, Started, Tokens, Vector
 from laya_desktop.node.server.choices import Choices
-from laya_desktop.node.server.completions import Outcome, sse
+from laya_desktop.node.server.completions import Outcome
 from laya_desktop.node.server.exchange import ClientGoneError
 from laya_desktop.node.server.faults import CLIENT_GONE, STOPPING, cancelled, stopping
 from laya_desktop.state.enums import Phase
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from laya_desktop.node.records import RequestRecord
-    from laya_desktop.node.server.completions import Completion
     from laya_desktop.node.server.exchange import Exchange
     from laya_desktop.node.server.gateway import Generation
+    from laya_desktop.node.server.shapes import Shape
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Answer:
         exchange: Exchange,
         generation: Generation,
         record: RequestRecord,
-        shape: Completion,
+        shape: Shape,
         retry: Callable[[LayaError], bool],
         count: int = 1,
     ) -> None:
@@ -94,7 +94,7 @@ class Answer:
             elif isinstance(event, Started):
                 self._note_queue()
                 exchange.begin(200, EVENT_STREAM, STREAM_HEADERS)
-                exchange.send(shape.opening())
+                exchange.send(shape.opening(event))
             elif isinstance(event, Finished):
                 finished = event
         exchange.send(shape.closing(self._outcome(finished)))
@@ -107,6 +107,8 @@ class Answer:
         async for event in self._generation:
             if isinstance(event, Delta):
                 choices.add(event)
+            elif isinstance(event, Vector | Tokens):
+                choices.results.append(event)
             elif isinstance(event, Started):
                 self._note_queue()
             elif isinstance(event, Finished):
@@ -145,7 +147,7 @@ class Answer:
         if exchange.status is None:
             exchange.fail(error)
         else:
-            exchange.send(sse(error.to_wire()))
+            exchange.send(self._shape.failed(error))
             exchange.end(close=True)
 
     def _close_as_left(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from laya_desktop.node.engines.base import Delta, TokenLogprob
+    from laya_desktop.node.engines.base import Delta, TokenLogprob, Tokens, Vector
 
 
 @dataclass(slots=True)
@@ -40,6 +40,8 @@ class Choices:
 
     def __init__(self, count: int = 1) -> None:
         self.items = [Choice() for _ in range(count)]
+        self.results: list[Vector | Tokens] = []
+        """What tasks other than answers gave."""
 
     def add(self, delta: Delta) -> None:
         """One more piece."""

@@ -16,7 +16,8 @@ from laya_desktop.node.server.logprob_shapes import chat_logprobs, letters, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laya_desktop.node.engines.base import Delta, Finished, TokenLogprob, ToolCallPart
+    from laya_desktop.errors import LayaError
+    from laya_desktop.node.engines.base import Delta, Finished, Started, TokenLogprob, ToolCallPart
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.server.choices import Choice, Choices
 
@@ -122,7 +123,7 @@ class Completion:
             "timings": outcome.timings,
         }
 
-    def opening(self) -> bytes:
+    def opening(self, _started: Started) -> bytes:
         """The first chunks of a chat, which name the role; nothing for a text completion."""
         if not self._chat:
             return b""
@@ -149,6 +150,10 @@ class Completion:
         if self._include_usage:
             end += sse({**self._chunk([]), "usage": outcome.usage, "timings": outcome.timings})
         return end + DONE
+
+    def failed(self, error: LayaError) -> bytes:
+        """The error as an event."""
+        return sse(error.to_wire())
 
     def _whole_choice(self, index: int, choice: Choice, outcome: Outcome) -> dict[str, Any]:
         shown: dict[str, Any] = {

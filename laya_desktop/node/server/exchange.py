@@ -82,6 +82,7 @@ class Exchange:
         cache: ``hit``, ``miss`` or ``bypass`` of the model's response cache, or None.
         status: of the answer, None until it begins.
         cors: header lines that let a listed web page read the answer.
+        error_body: what an error looks like to this API's clients; None: OpenAI's form.
     """
 
     __slots__ = (
@@ -94,6 +95,7 @@ class Exchange:
         "content_length",
         "cors",
         "ended",
+        "error_body",
         "extra_headers",
         "gone",
         "has_body",
@@ -134,6 +136,7 @@ class Exchange:
         self.refusal: LayaError | None = None
         self.on_gone: Callable[[str], None] | None = None
         self.cors = ""
+        self.error_body: Callable[[LayaError], dict[str, Any]] | None = None
         self.gone = False
         self.ended = False
         self.route: str | None = None
@@ -200,7 +203,8 @@ class Exchange:
             headers.append(("retry-after-ms", str(max(1, round(error.retry_after_s * 1000)))))
         if error.status == 401:
             headers.append(("WWW-Authenticate", 'Bearer realm="laya"'))
-        self.respond_json(error.to_wire(), error.status, headers)
+        body = error.to_wire() if self.error_body is None else self.error_body(error)
+        self.respond_json(body, error.status, headers)
 
     def begin(
         self,

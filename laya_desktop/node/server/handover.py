@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.node.server.answering import Answer
-from laya_desktop.node.server.completions import Completion
 from laya_desktop.node.server.proxy import Forward
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import Phase
@@ -24,10 +23,10 @@ from laya_desktop.state.enums import Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laya_desktop.node.engines.base import Generate
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.server.exchange import Exchange
     from laya_desktop.node.server.gateway import Gateway
+    from laya_desktop.node.server.operations import Prepared
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +50,12 @@ class Job:
     Attributes:
         api_path: what an upstream is asked for, with the query.
         timeout_s: for the whole answer.
-        is_chat: the shape of an answer of our own.
-        to_engine: the request for a model of our own, whether it streams, and whether usage is wanted with it.
-            Raises LayaError for a body that a model cannot answer.
+        prepare: reads the body for a model of our own. Raises LayaError for one that a model cannot answer.
     """
 
     api_path: str
     timeout_s: float
-    is_chat: bool
-    to_engine: Callable[[], tuple[Generate, bool, bool]]
+    prepare: Callable[[], Prepared]
 
 
 class Handover:
@@ -134,22 +130,14 @@ class Handover:
 
     def _generate(self, name: str) -> None:
         exchange, record = self._exchange, self._record
-        request, stream, include_usage = self._job.to_engine()
-        record.stream = stream
-        generation = self._gateway.generate(record, name, request, self._timeout_s)
+        prepared = self._job.prepare()
+        record.stream = prepared.stream
+        generation = self._gateway.generate(record, name, prepared.request, self._timeout_s)
         self._routed()
         if not self._left:
             exchange.release_body()
-        shape = Completion(
-            record.request_id,
-            name,
-            chat=self._job.is_chat,
-            include_usage=include_usage,
-            count=request.n,
-            logprobs=request.logprobs is not None,
-        )
-        answer = Answer(exchange, generation, record, shape, self.retry, request.n)
-        spawn(answer.run(stream=stream), f"answer {record.request_id}")
+        answer = Answer(exchange, generation, record, prepared.shape(name), self.retry, prepared.request.n)
+        spawn(answer.run(stream=prepared.stream), f"answer {record.request_id}")
 
     def _forward(self, name: str) -> None:
         upstream = self._gateway.upstreams.get(name)

@@ -10,10 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import msgspec
 
@@ -25,40 +23,38 @@ from laya_desktop.node.server import wire
 from laya_desktop.node.server.caching import cache_mode, caller_of
 from laya_desktop.node.server.faults import MethodNotAllowedError, invalid
 from laya_desktop.node.server.handover import Handover, Job
+from laya_desktop.node.server.operations import (
+    ANSWERED,
+    ANTHROPIC,
+    Operation,
+    Prepared,
+    operation_of,
+    operation_of_body,
+    prepare,
+)
+from laya_desktop.node.server.wire_anthropic import error_body
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
-    from laya_desktop.node.engines.base import Generate
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.routing import Decision
     from laya_desktop.node.server.exchange import Exchange
     from laya_desktop.node.server.gateway import Gateway
 
 Plan = Callable[["Exchange"], None]
+_SERVED = ANSWERED | {Operation.BARE}
+"""What models of our own may be asked for: a bare path is told by its body."""
+_NAMED = (
+    Operation.CHAT,
+    Operation.COMPLETION,
+    Operation.EMBEDDINGS,
+    Operation.RESPONSES,
+    Operation.MESSAGES,
+)
 
 DEFAULT_TIMEOUT_S = float(RouteConfig.model_fields["timeout"].default)
 ROUTES_NAMED = 20
 STARTED_UNIX_S = int(time.time())
-
-
-class Operation(StrEnum):
-    """What a path asks for."""
-
-    BARE = ""
-    CHAT = "/chat/completions"
-    COMPLETION = "/completions"
-    EMBEDDINGS = "/embeddings"
-    RESPONSES = "/responses"
-    MODELS = "/models"
-    MODEL = "/models/…"
-
-
-_BY_PATH = {o.value: o for o in Operation if o is not Operation.MODEL}
-_ANSWERED = (Operation.CHAT, Operation.COMPLETION)
-"""What models of our own answer."""
-_SERVED = (*_ANSWERED, Operation.BARE)
-"""What they may be asked for: a bare path is told by its body."""
-_BY_FIELD = {"messages": Operation.CHAT, "prompt": Operation.COMPLETION, "input": Operation.EMBEDDINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +74,6 @@ class Ask:
     api_path: str
     operation: Operation | None
     route: RouteConfig | None
-
-
-def operation_of(path: str) -> tuple[Operation, str] | None:
-    """The operation of an API path, with or without ``/v1`` in front, and the model id of ``/models/ID``."""
-    if path == "/v1" or path.startswith("/v1/"):
-        path = path[3:]
-    found = _BY_PATH.get("" if path == "/" else path)
-    if found is not None:
-        return found, ""
-    return (Operation.MODEL, unquote(path[8:])) if path.startswith("/models/") else None
-
-
-def operation_of_body(body: dict[str, Any]) -> Operation:
-    """What a bare POST to a route asks for. Raises LayaError where the body does not say."""
-    found = [name for name in _BY_FIELD if body.get(name) is not None]
-    if len(found) != 1:
-        has = f"it has {' and '.join(found)}" if found else "it has none of them"
-        raise invalid(
-            f"A body sent to the route's own path has exactly one of messages, prompt and input; {has}.",
-            hint="Send messages for a chat or prompt for a completion.",
-            code="missing_parameter",
-        )
-    return _BY_FIELD[found[0]]
 
 
 class OpenAiApi:
@@ -129,13 +102,15 @@ class OpenAiApi:
 
     def _plan_for(self, exchange: Exchange, path: str, query: str, decision: Decision | None) -> Plan:
         if decision is None:
-            return self._plan_standard(exchange.method, path, query)
+            return self._plan_standard(exchange, path, query)
         route, rest = decision.route, decision.stripped_path
         exchange.route, exchange.extra_headers = route.name, route.response_headers
         names = route.all_names
         upstreams = tuple(name for name in names if self._is_upstream(name))
         found = operation_of(rest)
         operation, model_id = found or (None, "")
+        if operation in ANTHROPIC:
+            exchange.error_body = error_body
         ask = Ask(path, query, rest, operation, route)
         if len(upstreams) == len(names):
             return partial(self._serve, ask, names)
@@ -147,18 +122,19 @@ class OpenAiApi:
         if operation is None:
             raise _no_such_part(route, rest)
         _require_method(exchange.method, path, "POST")
-        _require_answered(operation)
         return partial(self._serve, ask, names)
 
-    def _plan_standard(self, method: str, path: str, query: str) -> Plan:
+    def _plan_standard(self, exchange: Exchange, path: str, query: str) -> Plan:
         found = operation_of(path)
         if found is None or found[0] is Operation.BARE:
             raise self._unknown_path(path)
         operation, model_id = found
+        if operation in ANTHROPIC:
+            exchange.error_body = error_body
         if operation in (Operation.MODELS, Operation.MODEL):
-            _require_method(method, path, "GET", "HEAD")
+            _require_method(exchange.method, path, "GET", "HEAD")
             return partial(self._models, None, model_id)
-        _require_method(method, path, "POST")
+        _require_method(exchange.method, path, "POST")
         return partial(self._by_model, path, query, operation)
 
     def _by_model(self, path: str, query: str, operation: Operation, exchange: Exchange) -> None:
@@ -169,8 +145,6 @@ class OpenAiApi:
             if not upstream_model:
                 changed.pop("model", None)
             exchange.replace_body(msgspec.json.encode(changed))
-        else:
-            _require_answered(operation)
         self._serve(Ask(path, query, operation.value, operation, None), (target.name,), exchange)
 
     def _resolve(self, name: str | None) -> tuple[ModelConfig | UpstreamConfig, str]:
@@ -202,10 +176,8 @@ class OpenAiApi:
         try:
             if operation is Operation.BARE and exchange.method == "POST":
                 operation = operation_of_body(_body(exchange))
-            if operation not in _ANSWERED:
+            if operation not in ANSWERED:
                 order = [name for name in order if self._is_upstream(name)]
-                if not order:
-                    _require_answered(operation)
             Handover(self._gateway, exchange, record, self._job(ask, operation, exchange, record), order).begin()
         except Exception as error:
             record.finish(Phase.FAILED, status=getattr(error, "status", 500), error=str(error))
@@ -227,15 +199,14 @@ class OpenAiApi:
         if api_path in ("", "/") and operation is not None:
             api_path = operation.value
 
-        def to_engine() -> tuple[Generate, bool, bool]:
+        def prepared() -> Prepared:
             assert operation is not None
-            return _to_engine(operation, record.request_id, _body(exchange))
+            return prepare(operation, record.request_id, _body(exchange))
 
         return Job(
             api_path=f"{api_path}?{ask.query}" if ask.query else api_path,
             timeout_s=ask.route.timeout if ask.route else DEFAULT_TIMEOUT_S,
-            is_chat=operation is Operation.CHAT,
-            to_engine=to_engine,
+            prepare=prepared,
         )
 
     def _is_upstream(self, name: str) -> bool:
@@ -283,7 +254,7 @@ class OpenAiApi:
         if len(routes) > ROUTES_NAMED:
             routes[ROUTES_NAMED:] = [f"and {len(routes) - ROUTES_NAMED} more routes"]
         known = ", ".join(
-            ["/health", "/metrics", "/v1/models", "/v1/chat/completions", "/v1/completions", "/admin/…", *routes]
+            ["/health", "/metrics", "/v1/models", *(f"/v1{o.value}" for o in _NAMED), "/admin/…", *routes]
         )
         return LayaError(
             f"Nothing is served at {path}.",
@@ -299,34 +270,16 @@ def _body(exchange: Exchange) -> dict[str, Any]:
     return exchange.json
 
 
-def _to_engine(operation: Operation, request_id: str, body: dict[str, Any]) -> tuple[Generate, bool, bool]:
-    if operation is Operation.CHAT:
-        chat = wire.parse_chat(body)
-        return wire.chat_to_engine(request_id, chat), bool(chat.stream), chat.include_usage
-    text = wire.parse_completion(body)
-    return wire.completion_to_engine(request_id, text), bool(text.stream), text.include_usage
-
-
 def _require_method(method: str, path: str, *allowed: str) -> None:
     if method not in allowed:
         raise MethodNotAllowedError(method, path, allowed)
 
 
-def _require_answered(operation: Operation | None) -> None:
-    if operation in _SERVED:
-        return
-    raise LayaError(
-        f"This node does not serve {operation.value if operation else 'this'} with its own models yet.",
-        hint="Use /chat/completions or /completions, or send it to an upstream that serves it.",
-        code="not_implemented",
-        status=501,
-    )
-
-
 def _no_such_part(route: RouteConfig, rest: str) -> LayaError:
     return LayaError(
         f"Route '{route.name}' leads to model '{route.target_names[0]}', which has nothing at {rest}.",
-        hint="After the route's path, use /chat/completions, /completions or /models, with or without /v1.",
+        hint="After the route's path, use /chat/completions, /completions, /embeddings, /responses, /messages or "
+        "/models, with or without /v1.",
         code="not_found",
         status=404,
     )
