@@ -49,12 +49,11 @@ while True:
 Ports = dict[str, int]
 
 
-def laya_config(folder: Path, port: int, threads: int, model: str = "", more: str = "") -> Path:
-    """A node with the demo model; ``model`` and ``more`` are YAML for its entry and for the file."""
+def laya_config(folder: Path, port: int, entry: str, more: str = "") -> Path:
+    """A node with the demo model; ``entry`` and ``more`` are YAML for the model and for the file."""
     text = (
         f"version: 1\nserver: {{port: {port}}}\nguard: {{mode: 'off'}}\nmodels:\n"
-        f"  - {{name: m, path: '{MODEL}', device: cpu, batch_size: {SLOTS}, max_seq_len: {CONTEXT}, "
-        f"num_worker: {threads}, preload: true{model}}}\n{more}"
+        f"  - {{name: m, path: '{MODEL}', device: cpu, preload: true, {entry}}}\n{more}"
     )
     file = folder / "node.yaml"
     file.write_text(text)
@@ -101,11 +100,12 @@ def _wait(running: subprocess.Popen[bytes], port: int, path: str, log: Any) -> N
 
 
 @contextmanager
-def laya(threads: int, model: str = "", more: str = "") -> Iterator[int]:
-    """A headless node with its model loaded; yields its port."""
+def laya(threads: int, model: str = "", more: str = "", *, slots: int = SLOTS, context: int = CONTEXT) -> Iterator[int]:
+    """A headless node with its model loaded; yields its port. ``model`` and ``more`` are YAML."""
+    entry = f"batch_size: {slots}, max_seq_len: {context}, num_worker: {threads}{model}"
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
-        file = laya_config(Path(folder), port, threads, model, more)
+        file = laya_config(Path(folder), port, entry, more)
         command = [sys.executable, "-m", "laya_desktop", "serve", str(file), "--log-level", "warn"]
         with process(command, port, "/health", {"LAYA_HOME": folder}) as port:
             asyncio.run(chat(port, {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}))
