@@ -26,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from laya_desktop.app import run_worker
 
         return run_worker(args[1:])
+    if args and args[0] == "--laya-bench":  # the helper process that makes a benchmark's load
+        from laya_desktop.bench.helper import main as run_helper
+
+        return run_helper()
     command = args[0] if args else ""
     try:
         if command in COMMANDS:
@@ -195,6 +199,58 @@ def _demo(argv: list[str]) -> int:
     return demo.window()
 
 
+def _bench(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="laya-desktop bench",
+        description="Load a node over HTTP and print latency and throughput; --tune finds a model's best settings.",
+        epilog="Exit codes: 0 every request was answered, 1 something failed, 2 wrong use, 130 cancelled. A key that "
+        "the node asks for is read from LAYA_API_KEY.",
+    )
+    parser.add_argument("config", nargs="?", type=Path, help="YAML file; its node runs here, without a window")
+    parser.add_argument("--url", help="measure this running node instead, e.g. http://127.0.0.1:5292")
+    parser.add_argument("--scenario", choices=("routing", "small", "large", "all"), default="all")
+    parser.add_argument("--model", metavar="M", help="default: the smallest file, and the largest")
+    parser.add_argument("--concurrency", default="1,2,4,8", metavar="1,2,4,8", help="requests at once, level by level")
+    parser.add_argument("--requests", type=_positive, metavar="N", help="a level; default 32, to the router 20000")
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="a level, at most; default 20 (--tune: 8)")
+    parser.add_argument("--prompt-tokens", type=_positive, default=64, metavar="N")
+    parser.add_argument("--max-tokens", type=_positive, default=64, metavar="N", help="tokens of each answer")
+    parser.add_argument("--rate", type=_seconds, metavar="R", help="requests a second to the router; default: no limit")
+    parser.add_argument("--tune", metavar="MODEL", help="measure settings of this model instead")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--save", action="store_true", help="keep the result, so that the window shows it")
+    args = parser.parse_args(argv)
+    if args.config is None and args.url is None:
+        parser.error("name a configuration, or a running node with --url")
+    from laya_desktop import bench_command as command
+
+    try:
+        levels = command.levels([args.concurrency])
+    except LayaError as error:
+        parser.error(str(error))
+    wanted = command.Wanted(
+        args.config, args.url, args.scenario, args.model, levels, args.requests, args.seconds, args.prompt_tokens,
+        args.max_tokens, args.rate, tune=args.tune, json=args.json, save=args.save,
+    )  # fmt: skip
+    return command.bench(command.with_key(wanted), command.tell_terminal, print)
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to 1000000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return value
+
+
 def _add_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="listen here instead of server.host; never saved")
     parser.add_argument("--port", type=_port, help="listen here instead of server.port; never saved")
@@ -231,6 +287,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "route": _route,
     "estimate": _estimate,
     "models": _models,
+    "bench": _bench,
     "demo": _demo,
     "key": _key,
 }

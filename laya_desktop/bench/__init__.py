@@ -1,0 +1,1 @@
+"""Benchmarks of a node over real HTTP: a helper process that loads it, results that are kept and compared. No Qt."""
