@@ -46,12 +46,15 @@ _CLIENT = QT_TR_NOOP(
 _SLOTS = QT_TR_NOOP(
     "{model} has {slots} slots: from {n} at once on, requests wait for a slot. Tune finds out whether more help."
 )
-_TUNED = QT_TR_NOOP("batch_size {batch}, num_worker {threads}: {gain} % more tokens a second with {n} at once.")
+_TUNED = QT_TR_NOOP("batch_size {batch}, num_worker {threads}: {gain} % tokens a second with {n} at once.")
 _TUNED_NEW = QT_TR_NOOP(
     "batch_size {batch}, num_worker {threads} works here; the present setting could not be measured."
 )
 _TUNED_SAME = QT_TR_NOOP("The present setting is as good as any that was measured with {n} at once.")
 _TUNED_NONE = QT_TR_NOOP("No setting could be measured: {why}")
+
+_FIRST = (_ROUTER, _SWEET)
+"""What is said before the rest."""
 
 
 def findings(result: BenchResult) -> tuple[Finding, ...]:
@@ -63,7 +66,7 @@ def findings(result: BenchResult) -> tuple[Finding, ...]:
             found += _router(series)
         else:
             found += _model(series)
-    return tuple(sorted(found, key=lambda f: not f.warning))
+    return tuple(sorted(found, key=lambda f: (not f.warning, f.text not in _FIRST)))
 
 
 def tune_findings(result: TuneResult) -> tuple[Finding, ...]:

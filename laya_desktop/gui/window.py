@@ -15,6 +15,7 @@ from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.messages import Dialogs, QtDialogs
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views import main_window
+from laya_desktop.gui.views.benchmark_page import BenchmarkPage
 from laya_desktop.gui.views.logs_page import LogsPage
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.gui.views.overview import OverviewPage
@@ -50,6 +51,7 @@ def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> 
         "Models": ModelsPage(bridge),
         "Requests": RequestsPage(bridge),
         "Playground": PlaygroundPage(bridge),
+        "Benchmark": BenchmarkPage(bridge, dialogs),
         "Logs": LogsPage(bridge, ring, dialogs),
         "Settings": SettingsPage(bridge, settings, dialogs),
     }
