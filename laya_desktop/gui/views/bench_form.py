@@ -110,7 +110,7 @@ class BenchForm(Card):
     def wanted(self) -> tuple[Scenario, ...]:
         """The scenarios that are chosen and possible."""
         pairs = ((Scenario.ROUTING, self.routing), (Scenario.SMALL, self.small), (Scenario.LARGE, self.large))
-        return tuple(s for s, switch in pairs if switch.value() and switch.isEnabled())
+        return tuple(s for s, switch in pairs if switch.value() and switch.isEnabledTo(self))
 
     @property
     def problem(self) -> str | None:
@@ -137,8 +137,8 @@ class BenchForm(Card):
         )
 
     def _on_edited(self) -> None:
-        self.small_model.setEnabled(self.small.isEnabled() and self.small.value())
-        self.large_model.setEnabled(self.large.isEnabled() and self.large.value())
+        self.small_model.setEnabled(self.small.isEnabledTo(self) and self.small.value())
+        self.large_model.setEnabled(self.large.isEnabledTo(self) and self.large.value())
         try:
             jobs.parse_levels(self.levels.value())
             text = ""
