@@ -138,8 +138,11 @@ def run_serve(config: Path, overrides: Overrides) -> int:
     return _serve(load_file(config), overrides)
 
 
-def run_window(config: Path | None, overrides: Overrides, *, load: str | None = None) -> int:
-    """The window with the node inside; ``load`` names a model to load at once."""
+def run_window(config: Path | None, overrides: Overrides, *, load: str | None = None, hidden: bool = False) -> int:
+    """The window with the node inside; ``load`` names a model to load at once, ``hidden`` shows the tray icon alone.
+
+    A window that is open for the same configuration folder is raised instead, and opens ``config``.
+    """
     document = load_file(config or user_config())
     if not _has_display():
         print(  # noqa: T201
@@ -147,14 +150,18 @@ def run_window(config: Path | None, overrides: Overrides, *, load: str | None = 
             file=sys.stderr,
         )
         return _serve(document, overrides)
-    from laya_desktop.gui.window import run
+    from laya_desktop.gui.window import claim, run
 
+    instance = claim(config, load)
+    if instance is None:
+        print("Laya Desktop is open already: its window comes to the front.")  # noqa: T201
+        return 0
     session = open_session(document, overrides, console=False)
     try:
         session.service.start_node()
         if load is not None:
             session.service.load_model(load)
-        return run(session.service, session.log.ring)
+        return run(session.service, session.log.ring, instance, hidden=hidden)
     finally:
         session.close()
 

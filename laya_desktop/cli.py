@@ -48,11 +48,12 @@ def _window(argv: list[str]) -> int:
     )
     parser.add_argument("config", nargs="?", type=Path, help="YAML file; default: the one in your config folder")
     parser.add_argument("--version", action="version", version=f"laya-desktop {__version__}")
+    parser.add_argument("--hidden", action="store_true", help="start with the tray icon alone, where there is a tray")
     _add_overrides(parser)
     args = parser.parse_args(argv)
     from laya_desktop import app
 
-    return app.run_window(args.config, _overrides(args))
+    return app.run_window(args.config, _overrides(args), hidden=args.hidden)
 
 
 def _serve(argv: list[str]) -> int:

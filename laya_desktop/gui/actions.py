@@ -29,6 +29,8 @@ class Actions(QObject):
     """A ``Message`` for the banner."""
     page_wanted = Signal(str)
     """Name of a page that a message leads to."""
+    quit_wanted = Signal()
+    """End the application; closing the window may mean less."""
 
     def __init__(self, bridge: NodeBridge, dialogs: Dialogs, window: QWidget) -> None:
         super().__init__(window)
@@ -39,7 +41,7 @@ class Actions(QObject):
         self.export = self._action("Export a copy…", "Ctrl+E", self._export)
         self.revert = self._action("Revert", "", self._revert)
         self.start_stop = self._action("Start", "", self._start_stop)
-        self.quit = self._action("Quit", "Ctrl+Q", window.close)
+        self.quit = self._action("Quit", "Ctrl+Q", self.quit_wanted.emit)
         self.update(bridge.snapshot)
 
     def _action(self, text: str, shortcut: str, act: Callable[[], object]) -> QAction:
@@ -101,6 +103,18 @@ class Actions(QObject):
         path = self._dialogs.open_path(self._window, "Open a configuration", folder, YAML_FILES)
         if path is not None:
             self._bridge.open_config(path)
+
+    def open_file(self, path: Path, then: Callable[[], object] | None = None) -> None:
+        """Put a file in force that was dropped or named; asks where changes would be lost."""
+        unsaved = self._bridge.snapshot.config_status.unsaved
+        if unsaved and not self._dialogs.confirm_revert(self._window, unsaved):
+            return
+
+        def done(_result: object) -> None:
+            if then is not None:
+                then()
+
+        self._bridge.open_config(path, done)
 
     def _export(self) -> None:
         current = Path(self._bridge.snapshot.config_status.path or _SUGGESTED)

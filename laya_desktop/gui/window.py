@@ -12,8 +12,11 @@ from PySide6.QtWidgets import QApplication
 from laya_desktop import __version__
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.habits import Habits
 from laya_desktop.gui.messages import Dialogs, QtDialogs
 from laya_desktop.gui.qtmodels.history import History
+from laya_desktop.gui.single import Instance
+from laya_desktop.gui.single import claim as claim_name
 from laya_desktop.gui.views import main_window
 from laya_desktop.gui.views.benchmark_page import BenchmarkPage
 from laya_desktop.gui.views.logs_page import LogsPage
@@ -25,6 +28,8 @@ from laya_desktop.gui.views.routes_page import RoutesPage
 from laya_desktop.gui.views.settings_page import SettingsPage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from laya_desktop.logs import LogRing
     from laya_desktop.service.api import NodeServiceApi
 
@@ -42,7 +47,14 @@ def make_application() -> QApplication:
 
 
 def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> main_window.MainWindow:
-    """The window with all its pages on a bridge; ``dialogs`` answers questions in a test."""
+    """The window alone, as ``assemble`` makes it."""
+    return assemble(bridge, ring, dialogs)[0]
+
+
+def assemble(
+    bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None
+) -> tuple[main_window.MainWindow, Habits]:
+    """The window with all its pages on a bridge, and what is around it; ``dialogs`` answers questions in a test."""
     settings, history = main_window.window_settings(), History()
     dialogs = dialogs or QtDialogs()
     pages = {
@@ -55,15 +67,33 @@ def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> 
         "Logs": LogsPage(bridge, ring, dialogs),
         "Settings": SettingsPage(bridge, settings, dialogs),
     }
-    return main_window.MainWindow(bridge, pages, history, dialogs, settings)
+    window = main_window.MainWindow(bridge, pages, history, dialogs, settings)
+    return window, Habits(window, bridge, history, dialogs, settings)
 
 
-def run(service: NodeServiceApi, ring: LogRing) -> int:
-    """Show the window until it is closed. SIGINT and SIGTERM close it without asking."""
+def claim(config: Path | None, load: str | None) -> Instance | None:
+    """Become the window of this configuration folder; None: another one took the wish over and came to the front."""
+    make_application()
+    return claim_name(config, load)
+
+
+def run(service: NodeServiceApi, ring: LogRing, instance: Instance | None = None, *, hidden: bool = False) -> int:
+    """Show the window until it is closed for good. SIGINT and SIGTERM close it without asking.
+
+    Args:
+        service: the node.
+        ring: the newest lines of the log.
+        instance: where a second start is heard.
+        hidden: show the tray icon alone, where there is a tray.
+    """
     app = make_application()
+    app.setQuitOnLastWindowClosed(False)  # the mini view is no reason to live on, a hidden window no reason to end
     theme.apply_theme(app, main_window.restore_scheme(main_window.window_settings()))
     bridge = NodeBridge(service)
-    window = build(bridge, ring)
+    window, habits = assemble(bridge, ring)
+    window.closed.connect(app.quit)
+    if instance is not None:
+        instance.wished.connect(habits.on_wish)
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         app.quit()
@@ -71,8 +101,12 @@ def run(service: NodeServiceApi, ring: LogRing) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     bridge.start()
-    window.show()
+    if not (hidden and habits.tray.available):
+        window.show()
     try:
         return app.exec()
     finally:
         bridge.stop()
+        habits.close()
+        if instance is not None:
+            instance.close()

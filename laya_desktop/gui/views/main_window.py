@@ -6,10 +6,10 @@ A page that wants snapshots has a method ``set_snapshot(NodeSnapshot)``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -55,7 +55,13 @@ class MainWindow(QMainWindow):
         history: fed here with every snapshot, whichever page is visible; None where nothing is plotted.
         dialogs: questions to the user; None: the real ones.
         settings: where geometry is kept; None: ``window_settings()``.
+
+    Attributes:
+        keep_open: asked before closing; True hides the window and leaves the rest as it is.
     """
+
+    closed = Signal()
+    """The window was closed for good."""
 
     def __init__(
         self,
@@ -69,7 +75,8 @@ class MainWindow(QMainWindow):
         self._bridge, self._history = bridge, history
         self._dialogs: Dialogs = dialogs or QtDialogs()
         self._settings = settings or window_settings()
-        self._closing = False
+        self._closing = self._quitting = False
+        self.keep_open: Callable[[], bool] = lambda: False
         self.setWindowIcon(icons.app_icon())
         self.actions_ = Actions(bridge, self._dialogs, self)
         self.header = Header(self.actions_)
@@ -116,6 +123,7 @@ class MainWindow(QMainWindow):
         self.banners.chosen.connect(self.actions_.run)
         self.actions_.message.connect(self.banners.show_message)
         self.actions_.page_wanted.connect(self.show_page)
+        self.actions_.quit_wanted.connect(self.quit)
         self._bridge.snapshot_changed.connect(self._on_snapshot)
         self._bridge.event_received.connect(self._on_event)
         self._bridge.command_failed.connect(self._on_command_failed)
@@ -180,8 +188,28 @@ class MainWindow(QMainWindow):
         align_below(self.review, self.header.review)
         self.review.show()
 
+    def raise_window(self) -> None:
+        """Bring the window to the front, wherever it was."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def quit(self) -> None:
+        """Close for good, whatever closing the window means otherwise; asks about unsaved changes."""
+        if self.isHidden() and self._bridge.snapshot.config_status.unsaved:
+            self.raise_window()
+        self._quitting = True
+        self.close()
+        self._quitting = False
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes; remember geometry and page."""
+        if not self._quitting and not self._closing and self.keep_open():
+            self._remember()
+            self.hide()
+            event.ignore()
+            return
         unsaved = self._bridge.snapshot.config_status.unsaved
         if unsaved and not self._closing:
             answer = self._dialogs.ask_unsaved(self, unsaved)
@@ -190,10 +218,14 @@ class MainWindow(QMainWindow):
             if answer != "discard":
                 event.ignore()
                 return
+        self._remember()
+        event.accept()
+        self.closed.emit()
+
+    def _remember(self) -> None:
         self._settings.setValue("geometry", self.saveGeometry())
         self._settings.setValue("page", self.page)
         self._settings.sync()
-        event.accept()
 
     def _close_now(self) -> None:
         self._closing = True

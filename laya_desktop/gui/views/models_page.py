@@ -123,7 +123,7 @@ class ModelsPage(QWidget):
         self.form.edited.connect(self._on_edited)
         self.form.finished.connect(self.editor.finish)
         self.form.path.browse_clicked.connect(self._on_browse)
-        self.finder.add_clicked.connect(self._on_found)
+        self.finder.add_clicked.connect(self.add_found)
         self.finder.folder_clicked.connect(self._on_folder_wanted)
         self.finder.close_clicked.connect(self._on_finder_closed)
         self.panel.add_clicked.connect(self.editor.add_draft)
@@ -258,8 +258,8 @@ class ModelsPage(QWidget):
         self.editor.finish()
         self._show_file()
 
-    def _on_found(self, found: FoundModel) -> None:
-        """Add it at once; where it cannot be added, its form says why."""
+    def add_found(self, found: FoundModel) -> None:
+        """Add a model that is on this machine at once; where it cannot be added, its form says why."""
         self.editor.start_draft(fields_for(found, self._bridge.config or NodeConfig()), fresh=True)
         self.editor.add_draft()
 

@@ -1,0 +1,45 @@
+"""What the window remembers about its own habits. Qt main thread; a thin view of one ``QSettings`` file.
+
+Everything is off, or the platform's default, until the user chooses otherwise.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSettings
+
+
+class Preferences:
+    """Typed access; each value is read from the settings at once, so that all parts of the window agree."""
+
+    def __init__(self, settings: QSettings) -> None:
+        self._settings = settings
+
+    def _flag(self, key: str, default: bool) -> bool:
+        return str(self._settings.value(key, default)).lower() == "true"
+
+    @property
+    def close_to_tray(self) -> bool:
+        """Closing the window leaves the node running behind the tray icon."""
+        return self._flag("close_to_tray", False)
+
+    @close_to_tray.setter
+    def close_to_tray(self, value: bool) -> None:
+        self._settings.setValue("close_to_tray", value)
+
+    @property
+    def notifications(self) -> bool:
+        """Alerts and failed loads are said by the desktop while another window is in front."""
+        return self._flag("notifications", True)
+
+    @notifications.setter
+    def notifications(self, value: bool) -> None:
+        self._settings.setValue("notifications", value)
+
+    @property
+    def welcomed(self) -> bool:
+        """The first steps were taken or skipped."""
+        return self._flag("welcomed", False)
+
+    @welcomed.setter
+    def welcomed(self, value: bool) -> None:
+        self._settings.setValue("welcomed", value)
