@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 # make torch: what the PyTorch engine's tests need (several GB on Linux); they skip without it.
 
-.PHONY: run serve demo setup dev torch test lint format schema clean
+.PHONY: run serve demo setup dev torch test lint format schema package package-test clean
 
 run: setup
 	$(BIN)/laya-desktop $(CONFIG)
@@ -40,6 +40,13 @@ format: dev
 
 schema: dev
 	$(BIN)/python -m laya_desktop.config.json_schema
+
+package:
+	$(PYTHON) packaging/package.py app
+	if command -v dpkg-deb > /dev/null; then $(PYTHON) packaging/package.py deb; fi
+
+package-test:
+	$(PYTHON) packaging/package.py test
 
 clean:
 	rm -rf .venv build dist artifacts .mypy_cache .ruff_cache .hypothesis

@@ -180,7 +180,7 @@ def _build_env() -> dict[str, str]:
 
 
 def _say(text: str) -> None:
-    print(f"laya: {text}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"laya: {text}", file=sys.stderr, flush=True)
 
 
 def _fail(text: str) -> int:

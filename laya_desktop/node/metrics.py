@@ -10,10 +10,15 @@ Cost, measured on one core of a Xeon server with Python 3.11: ``LatencyHistogram
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from math import frexp, ldexp
+from typing import TYPE_CHECKING
 
 from laya_desktop.state.snapshot import LatencyStats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from laya_desktop.node.records import RequestRecord
 
 WINDOW_S = 10
 """Seconds that the quantiles look back."""
@@ -40,13 +45,15 @@ class LatencyHistogram:
     A bucket is exponent and leading bits of the value, so that finding it takes no search and any value fits.
     """
 
-    __slots__ = ("_now", "_now_s", "_past", "_started_s", "count", "sum_us")
+    __slots__ = ("_ever", "_now", "_now_s", "_past", "_started_s", "count", "sum_us")
 
     def __init__(self) -> None:
         self.count = 0
         """Values ever recorded."""
         self.sum_us = 0.0
         """Their sum."""
+        self._ever: Counter[int] = Counter()
+        """Counts of all seconds that are over."""
         self._now = _Second()
         self._past: deque[tuple[int, _Second]] = deque()
         self._now_s: float | None = None
@@ -71,6 +78,7 @@ class LatencyHistogram:
         elif int(now_s) > int(self._now_s):
             if self._now.buckets:
                 self._past.append((int(self._now_s), self._now))
+                self._ever.update(self._now.buckets)
                 self._now = _Second()
             while self._past and self._past[0][0] <= int(now_s) - WINDOW_S:
                 self._past.popleft()
@@ -92,6 +100,11 @@ class LatencyHistogram:
         max_us = max(second.max_us for second in seconds)
         p50, p95, p99 = _quantiles(sorted(merged.items()), (0.5, 0.95, 0.99), max_us)
         return LatencyStats(self.count, self._rate(merged.total()), p50, p95, p99, max_us)
+
+    def below_powers(self, powers: Iterable[int]) -> list[int]:
+        """How many of the values ever recorded are below each power of two, in microseconds; exact."""
+        found = self._ever + Counter(self._now.buckets)
+        return [sum(n for bucket, n in found.items() if bucket < (power + 2) * _STEPS) for power in powers]
 
     def _rate(self, count: int) -> float:
         if self._now_s is None:
@@ -155,30 +168,27 @@ class TokenRate:
             self._sum -= self._steps.popleft()[1]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRates:
-    """Token rates of one model."""
-
-    prefill: TokenRate = field(default_factory=TokenRate)
-    decode: TokenRate = field(default_factory=TokenRate)
-
-
 class Metrics:
     """All figures of a node."""
 
     def __init__(self) -> None:
         self.responses: Counter[str] = Counter()
         """Answers sent, by status class: ``2xx``, ``4xx`` …"""
+        self.phases: dict[tuple[str, str], LatencyHistogram] = {}
+        """Times of finished requests, by target and phase: ``queue``, ``ttft``, ``decode`` and ``total``."""
+        self.requests: Counter[tuple[str, str]] = Counter()
+        """Finished requests by target and status."""
         self._routing = LatencyHistogram()
         self._routes: dict[str, LatencyHistogram] = {}
         self._busy: dict[str, LatencyHistogram] = {}
-        self._models: dict[str, ModelRates] = {}
         self._now_s: float | None = None
 
     def tick(self, now_s: float) -> None:
         """Tell the time; only routes with traffic in the window cost anything."""
         self._now_s = now_s
         self._routing.tick(now_s)
+        for histogram in self.phases.values():
+            histogram.tick(now_s)
         for name, histogram in list(self._busy.items()):
             histogram.tick(now_s)
             if histogram.idle:
@@ -205,9 +215,32 @@ class Metrics:
         return self._routing.stats()
 
     @property
-    def routing_sum_us(self) -> float:
-        """Sum of all routing latencies ever (with ``routing.count``, what Prometheus wants)."""
-        return self._routing.sum_us
+    def routing_histogram(self) -> LatencyHistogram:
+        """The same with its counts."""
+        return self._routing
+
+    @property
+    def route_histograms(self) -> Mapping[str, LatencyHistogram]:
+        """Routing latency of every route that ever had a request."""
+        return self._routes
+
+    def record_request(self, record: RequestRecord) -> None:
+        """Count a finished request and the time of its phases; one that no target took is not counted."""
+        if record.target is None or record.finished_s is None:
+            return
+        self.requests[record.target, str(record.status or 0)] += 1
+        decoded_s = None
+        if record.first_token_s is not None and record.last_token_s is not None:
+            decoded_s = record.last_token_s - record.first_token_s
+        times = ("queue", record.queue_s), ("ttft", record.ttft_s), ("decode", decoded_s)
+        for phase, took_s in (*times, ("total", record.finished_s - record.received_s)):
+            if took_s is not None:
+                histogram = self.phases.get((record.target, phase))
+                if histogram is None:
+                    histogram = self.phases[record.target, phase] = LatencyHistogram()
+                    if self._now_s is not None:
+                        histogram.tick(self._now_s)
+                histogram.record(took_s * 1e6)
 
     def route_stats(self, name: str) -> tuple[int, float | None, float | None]:
         """Requests ever, and p50 and p99 in microseconds over the last ten seconds; unknown: None."""
@@ -218,13 +251,6 @@ class Metrics:
         stats = histogram.stats()
         return stats.count, stats.p50_us, stats.p99_us
 
-    def model(self, name: str) -> ModelRates:
-        """Token rates of a model; made on first use."""
-        rates = self._models.get(name)
-        if rates is None:
-            rates = self._models[name] = ModelRates()
-        return rates
-
     def count_response(self, status: int) -> None:
         """Count an answer."""
         self.responses[f"{status // 100}xx"] += 1
@@ -234,6 +260,9 @@ class Metrics:
         self._routes.pop(route, None)
         self._busy.pop(route, None)
 
-    def forget_model(self, name: str) -> None:
-        """Drop a model that was removed or renamed."""
-        self._models.pop(name, None)
+    def forget_target(self, name: str) -> None:
+        """Drop a target that was removed or renamed."""
+        for key in [key for key in self.phases if key[0] == name]:
+            del self.phases[key]
+        for request in [key for key in self.requests if key[0] == name]:
+            del self.requests[request]

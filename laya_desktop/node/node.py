@@ -85,7 +85,7 @@ class Node:
         self._status = NodeStatus()
         self._capability = Capability()
         self._sample: TelemetrySample | None = None
-        self._requests = RequestLog()
+        self._requests = RequestLog(self.metrics.record_request)
         self._listener: ListenerApi | None = None
         gate = LoadGate(
             sheds=lambda: self._guard.mode == "shed",
@@ -316,6 +316,8 @@ class Node:
         self.upstreams.update(config)
         for route in {r.name for r in old.routes} - {r.name for r in config.routes}:
             self.metrics.forget(route)
+        for target in set(old.target_names) - set(config.target_names):
+            self.metrics.forget_target(target)
         if config.log.level != old.log.level and self._overrides.log_level is None:
             self._parts.on_log_level(config.log.level)
         self.emit(ConfigApplied(self._keeper.status.revision, source))

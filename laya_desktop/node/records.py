@@ -138,7 +138,9 @@ class RequestRecord:
 class RequestLog:
     """Live requests by id, and the last finished ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_finished: Callable[[RequestRecord], None] | None = None) -> None:
+        """``on_finished`` is told of every record once it is over, at the next sweep."""
+        self._on_finished = on_finished
         self.live: OrderedDict[str, RequestRecord] = OrderedDict()
         self._recent: deque[RequestSnapshot] = deque(maxlen=RECENT_KEPT)
 
@@ -151,6 +153,8 @@ class RequestLog:
         finished = [record for record in self.live.values() if record.finished_s is not None]
         for record in finished:
             del self.live[record.request_id]
+            if self._on_finished is not None:
+                self._on_finished(record)
         self._recent.extendleft(record.snapshot(now_s) for record in finished[-KEPT_AT_ONCE:])
 
     def snapshot(self, now_s: float) -> tuple[RequestSnapshot, ...]:

@@ -15,7 +15,7 @@ from laya_desktop.node.routing import normalise_path
 from laya_desktop.node.server import wire
 from laya_desktop.node.server.admin_api import AdminApi
 from laya_desktop.node.server.faults import MethodNotAllowedError, invalid
-from laya_desktop.node.server.metrics_text import CONTENT_TYPE, render
+from laya_desktop.node.server.metrics_export import CONTENT_TYPE, render
 from laya_desktop.node.server.openai_api import OpenAiApi
 from laya_desktop.node.server.security import Policy
 

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laya_desktop.node.metrics import LatencyHistogram, Metrics, TokenRate
+from laya_desktop.node.records import RequestRecord
+from laya_desktop.state.enums import Phase
 
 
 def test_nothing_recorded_is_unknown():
@@ -83,7 +85,7 @@ def test_routes_are_counted_apart():
     metrics.record_routing("big", 1000.0)
     metrics.record_routing(None, 20.0)
     assert metrics.routing.count == 4
-    assert metrics.routing_sum_us == 1040.0
+    assert metrics.routing_histogram.sum_us == 1040.0
     hits, p50_us, p99_us = metrics.route_stats("chat")
     assert (hits, p50_us, p99_us) == (2, pytest.approx(10, rel=0.07), pytest.approx(10, rel=0.07))
     assert metrics.route_stats("big")[0] == 1
@@ -115,14 +117,36 @@ def test_token_rate_just_after_a_pause_is_not_understated():
     assert rate.per_s(100.5) == pytest.approx(100, rel=0.05)
 
 
-def test_models_and_answers_are_counted():
+def test_lifetime_counts_below_powers_of_two_are_exact():
+    histogram, values = LatencyHistogram(), [0.3, 1.0, 1.99, 2.0, 15.9, 16.0, 17.0, 1023.0, 1024.0, 5000.0]
+    for i, value in enumerate(values):
+        histogram.record(value)
+        histogram.tick(100.0 + 7 * i)
+    powers = range(14)
+    assert histogram.below_powers(powers) == [sum(v < 2**power for v in values) for power in powers]
+
+
+def test_phases_of_finished_requests_are_kept_by_target():
     metrics = Metrics()
-    metrics.model("a").decode.add(10, 5.0)
-    metrics.model("a").prefill.add(100, 5.0)
-    assert metrics.model("a").decode.per_s(5.0) == 40.0
-    assert metrics.model("b").decode.per_s(5.0) == 0.0
-    metrics.forget_model("a")
-    assert metrics.model("a").decode.total == 0
+    record = RequestRecord("r", "POST", "/x", None, "m", received_s=10.0)
+    record.dispatched_s, record.first_token_s, record.last_token_s, record.completion_tokens = 10.5, 11.0, 13.0, 5
+    record.finish(Phase.DONE, status=200)
+    record.finished_s = 14.0
+    metrics.record_request(record)
+    assert {key: h.sum_us for key, h in metrics.phases.items()} == {
+        ("m", "queue"): 0.5e6,
+        ("m", "ttft"): 1e6,
+        ("m", "decode"): 2e6,
+        ("m", "total"): 4e6,
+    }
+    assert metrics.requests == {("m", "200"): 1}
+    metrics.record_request(RequestRecord("s", "GET", "/y", None, None, finished_s=1.0))
+    metrics.forget_target("m")
+    assert (metrics.phases, dict(metrics.requests)) == ({}, {})
+
+
+def test_answers_are_counted():
+    metrics = Metrics()
     for status in (200, 204, 404, 503):
         metrics.count_response(status)
     assert metrics.responses == {"2xx": 2, "4xx": 1, "5xx": 1}

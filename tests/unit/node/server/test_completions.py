@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laya_desktop.node.engines.base import Delta, Finished, TokenLogprob, ToolCallPart
+from laya_desktop.node.engines.base import Delta, Finished, Started, TokenLogprob, ToolCallPart
 from laya_desktop.node.records import RequestRecord
 from laya_desktop.node.server.choices import Choices
 from laya_desktop.node.server.completions import Completion, Outcome
@@ -123,7 +123,7 @@ def test_a_stream_with_thinking_and_calls() -> None:
 
 def test_several_answers_of_a_stream_end_one_by_one() -> None:
     shape = Completion("r", "m", chat=True, include_usage=False, count=3)
-    assert [c["choices"][0]["index"] for c in events(shape.opening())] == [0, 1, 2]
+    assert [c["choices"][0]["index"] for c in events(shape.opening(Started("r", 0, 5)))] == [0, 1, 2]
     (second,) = events(shape.delta(Delta("r", "b", index=1)))
     assert (second["choices"][0]["index"], second["choices"][0]["delta"]) == (1, {"content": "b"})
     (ended,) = events(shape.delta(Delta("r", "", 0, 1, finish_reason="length")))
