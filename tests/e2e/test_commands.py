@@ -120,3 +120,22 @@ def test_models_lists_what_other_programs_downloaded(tmp_path: Path) -> None:
     listed = json.loads(laya("models", str(config), "--json", home=tmp_path).stdout)
     assert [m["name"] for m in listed if m["source"] == "your folders"] == ["mine"]
     assert str(folder / "mine.gguf") in laya("models", str(config), home=tmp_path).stdout
+
+
+@pytest.mark.e2e
+def test_bench_measures_the_real_model_and_keeps_the_result(tmp_path: Path) -> None:
+    done = laya(
+        "bench", "configs/demo.yaml", "--concurrency", "1,2", "--requests", "3", "--max-tokens", "8", "--prompt-tokens",
+        "48", "--json", "--save", home=tmp_path, timeout_s=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    routing, model = result["series"]
+    assert [p["concurrency"] for p in routing["points"]] == [p["concurrency"] for p in model["points"]] == [1, 2]
+    for point in model["points"]:
+        assert (point["requests"], point["faults"], point["completion_tokens"]) == (3, [], 24)
+        assert abs(point["prompt_tokens"] - 48) <= 4
+        assert 0 < point["ttft_ms"]["p50"] <= point["latency_ms"]["p50"]
+        assert point["tokens_per_s"] > 0
+        assert point["ram_peak_bytes"] > 100_000_000
+    assert (tmp_path / "state" / "benchmarks" / f"{result['result_id']}.json").is_file()

@@ -86,7 +86,7 @@ def test_a_run_shows_its_levels_and_recommendation_and_is_kept(qtbot, node, make
     assert page.right.currentWidget() is page.report
     (result,) = ResultStore().load()
     assert [s.target for s in result.series] == ["/health", "quick"]
-    assert page.selected == (result,)
+    assert page.saved.selected == (result,)
     assert any("requests a second" in line for line in page.report.said)
     qtbot.mouseClick(page.report.scenario_buttons[Scenario.SMALL], Qt.MouseButton.LeftButton)
     assert page.report.plots[1].chart.unit == "tokens/s"
@@ -130,8 +130,8 @@ def test_two_results_are_compared_with_differences_and_overlaid_curves(qtbot, ma
     store.save(kept("a1", 50.0, 1000.0))
     store.save(kept("a2", 65.0, 2000.0))
     page = make(bridge)
-    page.select(("a1", "a2"))
-    assert [r.result_id for r in page.selected] == ["a1", "a2"]
+    page.saved.select(("a1", "a2"))
+    assert [r.result_id for r in page.saved.selected] == ["a1", "a2"]
     qtbot.mouseClick(page.report.scenario_buttons[Scenario.SMALL], Qt.MouseButton.LeftButton)
     curves = page.report.plots[1].chart.curves
     assert [c.name for c in curves] == ["A", "B"]

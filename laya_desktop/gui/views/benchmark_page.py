@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QButtonGroup, QHBoxLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QWidget
 
 from laya_desktop.bench import run, store
 from laya_desktop.bench.jobs import Measured, Progress, RunJob
@@ -25,15 +24,13 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.messages import Dialogs
-from laya_desktop.gui.qtmodels import bench_charts
-from laya_desktop.gui.qtmodels.bench_charts import RESULTS_MOST, Cell, Figures
 from laya_desktop.gui.qtmodels.bench_runner import BenchRunner
 from laya_desktop.gui.views.bench_form import BenchForm
-from laya_desktop.gui.views.bench_report import BenchReport, FiguresView
+from laya_desktop.gui.views.bench_report import BenchReport
+from laya_desktop.gui.views.saved_results import SavedResults
 from laya_desktop.gui.views.tune_form import TuneForm
 from laya_desktop.gui.views.widgets import (
     BarPart,
-    Card,
     EmptyState,
     HBar,
     button,
@@ -69,7 +66,7 @@ class BenchmarkPage(QWidget):
         self.cancel_button = button(tr("Cancel"), "secondary", "stop", on_click=self.cancel)
         self.bar, self.stage = HBar(), label(role="hint", wrap=True)
         self.hint = label(role="secondary", wrap=True)
-        self.saved = FiguresView(tr("Saved results"))
+        self.saved = SavedResults()
         self.report = BenchReport()
         self.empty = EmptyState(
             tr("Nothing measured yet"),
@@ -95,13 +92,8 @@ class BenchmarkPage(QWidget):
             holder = QWidget()
             holder.setLayout(column(form, None, spacing=0))
             self.forms.addWidget(holder)
-        self.saved.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.saved.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.saved_card = Card(tr("Saved results"))
-        self.saved_card.body.addWidget(label(tr("Choose two or more (Ctrl) to compare them."), "hint", wrap=True))
-        self.saved_card.body.addWidget(self.saved)
         side = QWidget()
-        side.setLayout(column(self.forms, self.saved_card, None, spacing=theme.SPACE_3))
+        side.setLayout(column(self.forms, self.saved, None, spacing=theme.SPACE_3))
         area = scrolled(side)
         controls = column(self.hint, self.bar, self.stage, spacing=theme.SPACE_1)
         controls.addLayout(row(self.run_button, self.cancel_button))
@@ -132,7 +124,7 @@ class BenchmarkPage(QWidget):
         self.runner.tuned.connect(self._on_tuned)
         self.runner.failed.connect(self._on_failed)
         self.runner.ended.connect(self._on_ended)
-        self.saved.selectionModel().selectionChanged.connect(lambda *_: self._on_selected())
+        self.saved.chosen.connect(self._on_selected)
         self.report.export_wanted.connect(self.export)
         self.report.delete_wanted.connect(self.delete)
         self.report.apply_wanted.connect(self.apply)
@@ -202,7 +194,6 @@ class BenchmarkPage(QWidget):
         self.run_button.setText(tr("Tune") if self.tuning else tr("Run"))
         self.run_button.setEnabled(not busy and problem is None)
         self.run_button.setToolTip(problem or "")
-        self.cancel_button.setVisible(busy)
         self.cancel_button.setEnabled(busy and not self.runner.cancelled)
         self.bar.setVisible(busy)
         self.stage.setVisible(busy)
@@ -249,7 +240,7 @@ class BenchmarkPage(QWidget):
             trials = (*self._tuned.trials, trial)
             best, gain = choose(trials)
             self._tuned = replace(self._tuned, trials=trials, best=best, gain=gain)
-            self.saved.clearSelection()
+            self.saved.select(())
             self.report.set_tune(self._tuned, running=True)
             self.right.setCurrentWidget(self.report)
 
@@ -263,7 +254,7 @@ class BenchmarkPage(QWidget):
 
     def _on_tuned(self, result: TuneResult) -> None:
         self._tuned = result
-        self.saved.clearSelection()
+        self.saved.select(())
         self.report.set_tune(result)
         self.right.setCurrentWidget(self.report)
 
@@ -283,41 +274,23 @@ class BenchmarkPage(QWidget):
     def _keep(self, results: Sequence[BenchResult], show: BenchResult | None = None) -> None:
         """List the results and show one of them: the newest, unless told otherwise."""
         self._results = tuple(results[: store.KEPT])
-        rows = tuple((Cell(bench_charts.when(r)), Cell(bench_charts.what(r))) for r in self._results)
-        self.saved.show_figures(Figures((tr("When"), tr("What")), rows), 2)
-        self.saved_card.setVisible(bool(rows))
+        self.saved.set_results(self._results)
         chosen = show or (self._results[0] if self._results else None)
         if chosen is None:
             self.right.setCurrentWidget(self.empty)
         else:
-            self.select((chosen.result_id,))
-
-    def select(self, result_ids: Sequence[str]) -> None:
-        """Choose results of the list."""
-        chooser = self.saved.selectionModel()
-        chooser.clearSelection()
-        flags = QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
-        for place, result in enumerate(self._results or ()):
-            if result.result_id in result_ids:
-                chooser.select(self.saved.figures.index(place, 0), flags)
-        self._on_selected()
-
-    @property
-    def selected(self) -> tuple[BenchResult, ...]:
-        """The chosen results, oldest first, so that the newer ones are compared with it."""
-        places = sorted({i.row() for i in self.saved.selectionModel().selectedRows()}, reverse=True)
-        known = self._results or ()
-        return tuple(known[p] for p in places if p < len(known))[:RESULTS_MOST]
+            self.saved.select((chosen.result_id,))
+            self._on_selected()
 
     def _on_selected(self) -> None:
-        chosen = self.selected
+        chosen = self.saved.selected
         if chosen and self._live is None:
             self.report.set_results(chosen)
             self.right.setCurrentWidget(self.report)
 
     def export(self) -> None:
         """Write the chosen results to a file."""
-        chosen = self.selected
+        chosen = self.saved.selected
         name = f"laya-benchmark-{chosen[-1].result_id}.json" if chosen else ""
         path = self._dialogs.save_path(self, tr("Export results"), str(Path.home() / name), _FILES) if chosen else None
         if path is not None:
@@ -330,7 +303,7 @@ class BenchmarkPage(QWidget):
 
     def delete(self) -> None:
         """Forget the chosen results."""
-        gone = {r.result_id for r in self.selected}
+        gone = {r.result_id for r in self.saved.selected}
         for result_id in gone:
             self._store.delete(result_id)
         self._keep([r for r in self._results or () if r.result_id not in gone])
