@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSettings
 
+from laya_desktop.gui import theme
+
 
 class Preferences:
     """Typed access; each value is read from the settings at once, so that all parts of the window agree."""
@@ -43,3 +45,13 @@ class Preferences:
     @welcomed.setter
     def welcomed(self, value: bool) -> None:
         self._settings.setValue("welcomed", value)
+
+    @property
+    def density(self) -> theme.Density:
+        """How much room controls and text take."""
+        value = str(self._settings.value("density", ""))
+        return theme.Density(value) if value in set(theme.Density) else theme.Density.COMFORTABLE
+
+    @density.setter
+    def density(self, value: theme.Density) -> None:
+        self._settings.setValue("density", value.value)

@@ -36,6 +36,13 @@ class Scheme(StrEnum):
     DARK = "dark"
 
 
+class Density(StrEnum):
+    """How much room controls and text take."""
+
+    COMFORTABLE = "comfortable"
+    COMPACT = "compact"
+
+
 @dataclass(frozen=True, slots=True)
 class Colors:
     """One palette. Every field is a role that ``color`` accepts."""
@@ -138,12 +145,13 @@ SERIES = ("series_1", "series_2", "series_3", "series_4", "series_5", "series_6"
 
 _colors = LIGHT  # like the palette that Qt keeps for the application: one per process, main thread only
 _chosen = Scheme.SYSTEM
+_density = Density.COMFORTABLE
 
 
-def apply_theme(app: QApplication, scheme: Scheme | str = Scheme.SYSTEM) -> None:
-    """Give the application its look; call again to switch while it runs."""
-    global _colors, _chosen
-    _chosen = Scheme(scheme)
+def apply_theme(app: QApplication, scheme: Scheme | str = Scheme.SYSTEM, density: Density | None = None) -> None:
+    """Give the application its look; call again to switch while it runs. ``density`` None: as it is."""
+    global _colors, _chosen, _density
+    _chosen, _density = Scheme(scheme), density or _density
     hints = app.styleHints()
     if not app.property("laya_themed"):
         app.setProperty("laya_themed", True)
@@ -153,7 +161,7 @@ def apply_theme(app: QApplication, scheme: Scheme | str = Scheme.SYSTEM) -> None
     hints.setColorScheme(native.get(_chosen, Qt.ColorScheme.Unknown))  # Unknown: follow the desktop
     dark = _chosen is Scheme.DARK or (_chosen is Scheme.SYSTEM and hints.colorScheme() == Qt.ColorScheme.Dark)
     _colors = DARK if dark else LIGHT
-    app.setFont(ui_font())
+    app.setFont(ui_font(_font_px(FONT_BODY)))
     app.setPalette(_palette(_colors))
     app.setStyleSheet(style_sheet(_colors))
 
@@ -167,6 +175,15 @@ def _on_system_scheme(app: QApplication) -> None:
 def chosen_scheme() -> Scheme:
     """What was last applied: system, light or dark."""
     return _chosen
+
+
+def chosen_density() -> Density:
+    """What was last applied."""
+    return _density
+
+
+def _font_px(size_px: int) -> int:
+    return size_px - 1 if _density is Density.COMPACT else size_px
 
 
 def is_dark() -> bool:
@@ -236,15 +253,18 @@ def style_sheet(colors: Colors) -> str:
     tokens |= {
         "radius": f"{RADIUS}px",
         "radius_small": f"{RADIUS_SMALL}px",
-        "font_body": f"{FONT_BODY}px",
-        "font_secondary": f"{FONT_SECONDARY}px",
+        "font_body": f"{_font_px(FONT_BODY)}px",
+        "font_secondary": f"{_font_px(FONT_SECONDARY)}px",
         "font_small": f"{FONT_SMALL}px",
         "font_figure": f"{FONT_FIGURE}px",
         "mono": f'"{QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()}"',
         "icons": resource("icons").as_posix(),
         "tone": "dark" if colors is DARK else "light",
     }
-    return string.Template(resource("style.qss").read_text(encoding="utf-8")).substitute(tokens)
+    source = resource("style.qss").read_text(encoding="utf-8")
+    if _density is Density.COMPACT:
+        source += resource("compact.qss").read_text(encoding="utf-8")
+    return string.Template(source).substitute(tokens)
 
 
 def _palette(colors: Colors) -> QPalette:

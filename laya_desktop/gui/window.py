@@ -14,6 +14,7 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.habits import Habits
 from laya_desktop.gui.messages import Dialogs, QtDialogs
+from laya_desktop.gui.preferences import Preferences
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.single import Instance
 from laya_desktop.gui.single import claim as claim_name
@@ -88,7 +89,8 @@ def run(service: NodeServiceApi, ring: LogRing, instance: Instance | None = None
     """
     app = make_application()
     app.setQuitOnLastWindowClosed(False)  # the mini view is no reason to live on, a hidden window no reason to end
-    theme.apply_theme(app, main_window.restore_scheme(main_window.window_settings()))
+    settings = main_window.window_settings()
+    theme.apply_theme(app, main_window.restore_scheme(settings), Preferences(settings).density)
     bridge = NodeBridge(service)
     window, habits = assemble(bridge, ring)
     window.closed.connect(app.quit)

@@ -16,7 +16,11 @@ from laya_desktop import __version__, paths
 from laya_desktop.config.units import format_size
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.messages import Dialogs
+from laya_desktop.gui.preferences import Preferences
+from laya_desktop.gui.views.folders_card import FoldersCard
+from laya_desktop.gui.views.habits_card import HabitsCard
 from laya_desktop.gui.views.inputs import Choice, TextInput
 from laya_desktop.gui.views.keys_card import KeysCard
 from laya_desktop.gui.views.settings_form import Field, SectionForm, read_percent, write_percent
@@ -55,7 +59,12 @@ class SettingsPage(QWidget):
         self.forms = (self.server, self.guard, self.log)
         self.keys = KeysCard(bridge)
         left = column(self.server, self.keys, self.guard, None, spacing=theme.SPACE_3)
-        right = column(self._appearance_card(), self.log, self._places_card(), None, spacing=theme.SPACE_3)
+        self.habits = HabitsCard(Preferences(settings))
+        self.folders = FoldersCard(bridge, dialogs)
+        right = column(
+            self._appearance_card(), self.habits, self.folders, self.log, self._places_card(), None,
+            spacing=theme.SPACE_3,
+        )  # fmt: skip
         content = QWidget()
         columns = QHBoxLayout(content)
         columns.setContentsMargins(*(theme.SPACE_4,) * 4)
@@ -132,7 +141,24 @@ class SettingsPage(QWidget):
             buttons.append(choice)
         self.schemes.idClicked.connect(self._choose_scheme)
         card.body.addLayout(row(*buttons, None, spacing=6))
+        self.densities = QButtonGroup(self)
+        names = {theme.Density.COMFORTABLE: tr("Comfortable"), theme.Density.COMPACT: tr("Compact")}
+        choices = []
+        for i, density in enumerate(theme.Density):
+            choice = button(names[density], "segment")
+            choice.setChecked(density is theme.chosen_density())
+            self.densities.addButton(choice, i)
+            choices.append(choice)
+        self.densities.idClicked.connect(self._choose_density)
+        card.body.addLayout(row(*choices, None, spacing=6))
         return card
+
+    def _choose_density(self, index: int) -> None:
+        density = list(theme.Density)[index]
+        Preferences(self._settings).density = density
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            theme.apply_theme(app, theme.chosen_scheme(), density)
 
     def _places_card(self) -> Card:
         card = Card("Where things are kept")
@@ -163,6 +189,7 @@ class SettingsPage(QWidget):
         for form in self.forms:
             form.show_config(snapshot.config)
         self.keys.set_snapshot(snapshot)
+        self.folders.set_snapshot(snapshot)
         self._places["config"].set_text(snapshot.config_status.path or "not saved yet")
         self._places["logs"].set_text(str(snapshot.config.log.dir or paths.log_dir()))
         self._places["models"].set_text(str(paths.data_dir()))

@@ -20,7 +20,7 @@ ON_PAGES = (
     ("Tab", QT_TR_NOOP("Next control")),
 )
 """Keys that a page or a panel listens to itself."""
-_WIDTH_PX, _MOST_PX = 620, 440
+_WIDTH_PX, _MOST_PX = 760, 440
 
 
 class ShortcutList(Overlay):
