@@ -89,6 +89,7 @@ def test_a_run_shows_its_levels_and_recommendation_and_is_kept(qtbot, node, make
     assert page.saved.selected == (result,)
     assert any("requests a second" in line for line in page.report.said)
     qtbot.mouseClick(page.report.scenario_buttons[Scenario.SMALL], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(page.report.plots) == 4)
     assert page.report.plots[1].chart.unit == "tokens/s"
     assert [name for name, _ in page.report.plots[1].chart.curves[0].points] == [1, 2]
     assert len(page.report.table.figures.figures.rows) == 2
@@ -133,6 +134,7 @@ def test_two_results_are_compared_with_differences_and_overlaid_curves(qtbot, ma
     page.saved.select(("a1", "a2"))
     assert [r.result_id for r in page.saved.selected] == ["a1", "a2"]
     qtbot.mouseClick(page.report.scenario_buttons[Scenario.SMALL], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(page.report.plots) == 4)
     curves = page.report.plots[1].chart.curves
     assert [c.name for c in curves] == ["A", "B"]
     assert curves[0].role != curves[1].role

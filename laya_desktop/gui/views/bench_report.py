@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QHeaderView, QSizePolicy, QVBoxLayout, QWidget
 
 from laya_desktop.bench import advice
@@ -178,23 +178,36 @@ class BenchReport(QWidget):
         if scenario is None or not levels:
             return
         self.scenario_buttons[scenario].setChecked(True)
-        self._make_plots()
-        for plot, chart in zip(self.plots, bench_charts.charts(self._results, scenario), strict=True):
-            plot.set_chart(chart, levels)
+        self._draw()
+        if len(self.plots) < _PLOTS:
+            QTimer.singleShot(0, self, self._add_plot)
         self.table.show_figures(bench_charts.figures(self._results, scenario), 2 if len(self._results) > 1 else 0)
 
-    def _make_plots(self) -> None:
-        """At the first result: the plots' library takes half a second to import."""
-        if self.plots:
+    def _draw(self) -> None:
+        if self._scenario is None:
             return
+        levels = levels_of(self._results, self._scenario)
+        charts = bench_charts.charts(self._results, self._scenario)
+        for plot, chart in zip(self.plots, charts, strict=False):
+            plot.set_chart(chart, levels)
+
+    def _add_plot(self) -> None:
+        """One plot a turn of the event loop: four at once would hold the window up for a tenth of a second.
+
+        At the first result only, because the plots' library takes half a second to import.
+        """
         from laya_desktop.gui.views.sweep_plot import SweepPlot
 
-        for i in range(_PLOTS):
-            plot = SweepPlot()
-            plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-            self._grid.addWidget(plot, i // 2, i % 2)
-            self._grid.setColumnStretch(i % 2, 1)
-            self.plots.append(plot)
+        place = len(self.plots)
+        if place >= _PLOTS:
+            return
+        plot = SweepPlot()
+        plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._grid.addWidget(plot, place // 2, place % 2)
+        self._grid.setColumnStretch(place % 2, 1)
+        self.plots.append(plot)
+        self._draw()
+        QTimer.singleShot(0, self, self._add_plot)
 
     def _say(self, findings: Sequence[Finding]) -> None:
         self.advice.setVisible(bool(findings))
