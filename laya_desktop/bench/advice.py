@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from laya_desktop.bench.results import BenchResult, Scenario, Series, TuneResult
 
 NEAR_BEST = 0.9
+UNSTEADY = 0.15
 _CLIENT_FULL_PERCENT = 93.0
 
 
@@ -53,6 +54,10 @@ _TUNED_NEW = QT_TR_NOOP(
 _TUNED_SAME = QT_TR_NOOP("The present setting is as good as any that was measured with {n} at once.")
 _TUNED_NONE = QT_TR_NOOP("No setting could be measured: {why}")
 
+_UNSTEADY = QT_TR_NOOP(
+    "The present setting differed by {share} % when it was measured again: other programs were busy. Tune once more "
+    "when the machine is quiet."
+)
 _FIRST = (_ROUTER, _SWEET)
 """What is said before the rest."""
 
@@ -71,6 +76,13 @@ def findings(result: BenchResult) -> tuple[Finding, ...]:
 
 def tune_findings(result: TuneResult) -> tuple[Finding, ...]:
     """The recommendation of Tune."""
+    found = _tuned(result)
+    if found and result.drift is not None and result.drift > UNSTEADY:
+        found.append(Finding(_UNSTEADY, {"share": f"{result.drift * 100:.0f}"}, warning=True))
+    return tuple(found)
+
+
+def _tuned(result: TuneResult) -> list[Finding]:
     if result.best is not None:
         values: dict[str, object] = {
             "batch": result.best.batch_size,
@@ -78,12 +90,12 @@ def tune_findings(result: TuneResult) -> tuple[Finding, ...]:
             "n": result.concurrency,
         }
         if result.gain is None:
-            return (Finding(_TUNED_NEW, values),)
-        return (Finding(_TUNED, {**values, "gain": f"{result.gain * 100:+.0f}"}),)
+            return [Finding(_TUNED_NEW, values)]
+        return [Finding(_TUNED, {**values, "gain": f"{result.gain * 100:+.0f}"})]
     if any(t.point for t in result.trials):
-        return (Finding(_TUNED_SAME, {"n": result.concurrency}),)
+        return [Finding(_TUNED_SAME, {"n": result.concurrency})]
     why = next((t.problem for t in result.trials if t.problem), "") or ""
-    return (Finding(_TUNED_NONE, {"why": why}, warning=True),) if result.trials else ()
+    return [Finding(_TUNED_NONE, {"why": why}, warning=True)] if result.trials else []
 
 
 def _problems(series: Series) -> list[Finding]:

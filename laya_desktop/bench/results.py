@@ -170,4 +170,6 @@ class TuneResult:
     """None: nothing was better than what there is."""
     gain: float | None = None
     """Of tokens per second over the present setting: 0.31 is 31 % more."""
+    drift: float | None = None
+    """By how much the present setting, measured again at the end, differed from the beginning (0.2: 20 %)."""
     complete: bool = True

@@ -140,7 +140,8 @@ def test_tune_measures_every_setting_on_nodes_of_its_own(file, tmp_path):
     assert trials[0].setting.batch_size == 4
     assert {t.setting.batch_size for t in trials} == {1, 2, 4}
     assert all(t.tokens_per_s for t in trials), trials
-    assert [m.trial for m in said if isinstance(m, Tried)] == list(trials)
+    assert [m.trial.setting for m in said if isinstance(m, Tried)] == [t.setting for t in trials]
+    assert last.result.drift is not None
     assert not [p for p in psutil.Process().children(recursive=True) if "serve" in p.cmdline()]
 
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironm
 
 from laya_desktop.bench import jobs
 from laya_desktop.bench.jobs import Failed, Finished, Job, Measured, Message, Progress, Tried, Tuned
+from laya_desktop.gui.i18n import tr
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class BenchRunner(QObject):
         said_end = self._said_end
         self._over()
         if not said_end and not self._cancelled:
-            self.failed.emit(f"The process that measures ended unexpectedly with exit code {code}.")
+            self.failed.emit(tr("The process that measures ended unexpectedly with exit code {code}.", code=code))
         self.ended.emit()
 
     def _over(self) -> None:

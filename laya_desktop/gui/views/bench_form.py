@@ -115,11 +115,15 @@ class BenchForm(Card):
     @property
     def problem(self) -> str | None:
         """Why there is nothing to run."""
+        wrong = self._levels_problem()
+        return wrong or (None if self.wanted else tr("Choose at least one scenario."))
+
+    def _levels_problem(self) -> str | None:
         try:
             jobs.parse_levels(self.levels.value())
-        except LayaError as fault:
-            return str(fault)
-        return None if self.wanted else tr("Choose at least one scenario.")
+        except LayaError:
+            return tr("Write up to {n} numbers from 1 to {most}, e.g. 1, 2, 4, 8.", n=LEVELS_MOST, most=jobs.LEVEL_MOST)
+        return None
 
     def job(self, url: str, pid: int | None) -> RunJob:
         """What the form asks for. Raises LayaError."""
@@ -139,11 +143,7 @@ class BenchForm(Card):
     def _on_edited(self) -> None:
         self.small_model.setEnabled(self.small.isEnabledTo(self) and self.small.value())
         self.large_model.setEnabled(self.large.isEnabledTo(self) and self.large.value())
-        try:
-            jobs.parse_levels(self.levels.value())
-            text = ""
-        except LayaError:
-            text = tr("Write up to {n} numbers from 1 to {most}, e.g. 1, 2, 4, 8.", n=LEVELS_MOST, most=jobs.LEVEL_MOST)
+        text = self._levels_problem() or ""
         self.levels_error.setText(text)
         self.levels_error.setVisible(bool(text))
         set_property(self.levels, "invalid", bool(text))

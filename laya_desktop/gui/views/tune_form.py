@@ -108,13 +108,13 @@ class TuneForm(Card):
 
     def _on_edited(self) -> None:
         count = self.settings
-        about = fmt.seconds(count * (self.seconds.value() + _LOAD_S))
+        about = fmt.seconds((count + 1) * (self.seconds.value() + _LOAD_S))
         self.explanation.setText(
             tr(
                 "Loads the model %n time(s), each time with other values of batch_size and num_worker, on a node of "
                 "its own; about {time}. Your node and its settings are left alone.",
                 None,
-                count,
+                count + 1,
                 time=about,
             )
             if count

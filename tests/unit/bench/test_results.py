@@ -138,6 +138,16 @@ def test_tune_leaves_what_is_as_good_and_copes_with_settings_that_fail():
     assert "will not fit" in str(advice.tune_findings(TuneResult("m", 8, (trial(4, 2, None),), None))[0])
 
 
+def test_tune_measures_the_present_setting_twice_and_tells_when_the_machine_was_busy():
+    trials = (trial(4, 2, 50.0), trial(8, 2, 90.0))
+    busy = tune.conclude("m", 8, trials, again=trial(4, 2, 80.0))
+    assert (busy.trials[0].tokens_per_s, busy.best, busy.gain) == (80.0, Setting(8, 2), 0.125)
+    assert [f.warning for f in advice.tune_findings(busy)] == [False, True]
+    assert "differed by 60 %" in str(advice.tune_findings(busy)[1])
+    quiet = tune.conclude("m", 8, trials, again=trial(4, 2, 49.0))
+    assert [f.warning for f in advice.tune_findings(quiet)] == [False]
+
+
 def test_grid_begins_with_what_there_is_and_stays_within_the_machine_and_the_load():
     found = tune.grid(Setting(3, 4), cores=4, concurrency=4)
     assert found[0] == Setting(3, 4)
