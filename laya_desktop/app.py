@@ -161,7 +161,7 @@ def run_window(config: Path | None, overrides: Overrides, *, load: str | None = 
         session.service.start_node()
         if load is not None:
             session.service.load_model(load)
-        return run(session.service, session.log.ring, instance, hidden=hidden)
+        return run(session.service, session.log.ring, instance, hidden=hidden, first_steps=config is None)
     finally:
         session.close()
 

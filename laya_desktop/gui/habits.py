@@ -15,6 +15,7 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QApplication
 
 from laya_desktop import paths
+from laya_desktop.config.store import load_file
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
@@ -30,6 +31,7 @@ from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.gui.views.palette import Command, CommandPalette
 from laya_desktop.gui.views.shortcut_list import ShortcutList
 from laya_desktop.gui.views.tray import Tray
+from laya_desktop.gui.views.welcome import Welcome
 from laya_desktop.state.enums import ModelState
 from laya_desktop.state.snapshot import FoundModel, ModelFileInfo
 
@@ -60,6 +62,11 @@ class Habits(QObject):
         self.tray.mini_wanted.connect(self.toggle_mini)
         self.palette = CommandPalette(window, self.commands)
         self.shortcuts = ShortcutList(window, self.shortcut_lines)
+        self.welcome = Welcome(bridge, self.preferences, window)
+        self.welcome.model_wanted.connect(self._add_and_load)
+        self.welcome.demo_wanted.connect(self.load_demo)
+        self.welcome.folder_wanted.connect(self._add_folder)
+        self.welcome.playground_wanted.connect(partial(window.show_page, "Playground"))
         self.drops = Drops(window)
         self.drops.config_dropped.connect(window.actions_.open_file)
         self.drops.model_dropped.connect(self.add_model)
@@ -142,6 +149,42 @@ class Habits(QObject):
         else:
             self._bridge.inspect_model(path, found, failed)
 
+    def welcome_once(self) -> None:
+        """The first steps, where they were neither taken nor skipped."""
+        if not self.preferences.welcomed:
+            self.welcome.open()
+
+    def _add_and_load(self, found: FoundModel) -> None:
+        page = self._window.pages.get("Models")
+        if isinstance(page, ModelsPage):
+            self._window.show_page("Models")
+            page.add_found(found)
+            config = self._bridge.config
+            name = next((m.name for m in config.models if str(m.path) == found.path), "") if config else ""
+            if name:
+                self._bridge.load_model(name)
+
+    def load_demo(self) -> None:
+        """Load the model that comes along; it is added where the configuration does not have it."""
+        config = self._bridge.config
+        if config is None:
+            return
+        demo = load_file(paths.configs_dir() / "demo.yaml").config.models[0]
+        load = partial(self._bridge.load_model, demo.name)
+        if any(m.name == demo.name for m in config.models):
+            load()
+        else:
+            wanted = config.model_copy(update={"models": (*config.models, demo)})
+            self._bridge.apply_config(wanted, lambda _none: load())
+
+    def _add_folder(self) -> None:
+        config = self._bridge.config
+        folder = self._dialogs.choose_folder(self._window, tr("Folder with models"), str(Path.home()))
+        if folder is not None and config is not None:
+            folders = tuple(dict.fromkeys((*config.model_folders, folder)))
+            wanted = config.model_copy(update={"model_folders": folders})
+            self._bridge.apply_config(wanted, lambda _none: self.welcome.search())
+
     def shortcut_lines(self) -> list[tuple[str, str]]:
         """(keys, what they do) of every action of the window."""
         return [(a.shortcut().toString(), a.text()) for a in self._window.actions() if not a.shortcut().isEmpty()]
@@ -185,6 +228,8 @@ class Habits(QObject):
             theme.Scheme.DARK: tr("Appearance: dark"),
         }
         result = [Command(text, partial(self.set_scheme, scheme)) for scheme, text in schemes.items()]
+        result.append(Command(tr("First steps"), self.welcome.open))
+        result.append(Command(tr("Load the demo model"), self.load_demo))
         snapshot = self._bridge.snapshot
         if snapshot.node.url:
             result.append(Command(tr("Copy the address"), partial(_copy, snapshot.node.url), snapshot.node.url))

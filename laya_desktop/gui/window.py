@@ -78,7 +78,14 @@ def claim(config: Path | None, load: str | None) -> Instance | None:
     return claim_name(config, load)
 
 
-def run(service: NodeServiceApi, ring: LogRing, instance: Instance | None = None, *, hidden: bool = False) -> int:
+def run(
+    service: NodeServiceApi,
+    ring: LogRing,
+    instance: Instance | None = None,
+    *,
+    hidden: bool = False,
+    first_steps: bool = False,
+) -> int:
     """Show the window until it is closed for good. SIGINT and SIGTERM close it without asking.
 
     Args:
@@ -86,6 +93,7 @@ def run(service: NodeServiceApi, ring: LogRing, instance: Instance | None = None
         ring: the newest lines of the log.
         instance: where a second start is heard.
         hidden: show the tray icon alone, where there is a tray.
+        first_steps: offer them to whoever has not seen them.
     """
     app = make_application()
     app.setQuitOnLastWindowClosed(False)  # the mini view is no reason to live on, a hidden window no reason to end
@@ -105,6 +113,8 @@ def run(service: NodeServiceApi, ring: LogRing, instance: Instance | None = None
     bridge.start()
     if not (hidden and habits.tray.available):
         window.show()
+        if first_steps:
+            habits.welcome_once()
     try:
         return app.exec()
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGraphicsDropShadowEffect, QWidget
 
@@ -18,6 +18,9 @@ class Overlay(QFrame):
         parent: the window.
         width_px: at most; a small window gets a narrower one.
     """
+
+    closed = Signal()
+    """It was shown and is not any more."""
 
     def __init__(self, parent: QWidget, width_px: int) -> None:
         super().__init__(parent)
@@ -61,6 +64,7 @@ class Overlay(QFrame):
     def hideEvent(self, event: QHideEvent) -> None:
         """Give the focus back."""
         super().hideEvent(event)
+        self.closed.emit()
         self._window.removeEventFilter(self)
         if self._before is not None and self._before.isVisible():
             self._before.setFocus()
