@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from laya_desktop.bench.jobs import Part, Progress, RunJob, Tried, TuneJob
+from laya_desktop.bench.jobs import LEVEL_MOST, Part, Progress, RunJob, Tried, TuneJob
 from laya_desktop.bench.load import Server
 from laya_desktop.bench.private_node import private_node
 from laya_desktop.bench.results import Scenario, Setting, Trial, TuneResult
@@ -92,10 +92,10 @@ def with_setting(config: NodeConfig, name: str, setting: Setting) -> NodeConfig:
     """The configuration with that setting of a model."""
     model = config.model(name)
     assert model is not None
-    update = {"batch_size": setting.batch_size, "num_worker": setting.num_worker}
-    queue = model.queue
-    if queue.max_waiting < 64:
-        update["queue"] = queue.model_copy(update={"max_waiting": 64})  # type: ignore[assignment]
+    queue = model.queue.model_copy(
+        update={"max_waiting": max(model.queue.max_waiting, LEVEL_MOST), "max_prompt_tokens": None}
+    )
+    update = {"batch_size": setting.batch_size, "num_worker": setting.num_worker, "queue": queue}
     return config.model_copy(update={"models": (model.model_copy(update=update),)})
 
 
