@@ -100,11 +100,12 @@ def _window(link: Path, env: dict[str, str]) -> str:
     try:
         _wait(lambda: _get("http://127.0.0.1:5292/health") if window.poll() is None else _ended(window))
         took_s = time.monotonic() - started_s
+        time.sleep(3)  # the node answers before the window is shown and listens to signals
     finally:
         window.send_signal(signal.SIGTERM)
-        status = window.wait(20)
-    if status != 0:
-        sys.exit(f"laya: the window ended with {status}")
+        _, said = window.communicate(timeout=20)
+    if window.returncode != 0 or "Traceback" in said:
+        sys.exit(f"laya: the window ended with {window.returncode}: {said}")
     return f"its node answered after {took_s:.1f} s"
 
 

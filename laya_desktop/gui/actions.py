@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from laya_desktop.errors import LayaError
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.messages import YAML_FILES, Dialogs, Message, message_for_error
 from laya_desktop.state.enums import NodeState
 from laya_desktop.state.snapshot import NodeSnapshot
@@ -35,13 +36,13 @@ class Actions(QObject):
     def __init__(self, bridge: NodeBridge, dialogs: Dialogs, window: QWidget) -> None:
         super().__init__(window)
         self._bridge, self._dialogs, self._window = bridge, dialogs, window
-        self.save = self._action("Save", "Ctrl+S", self.save_now)
-        self.save_as = self._action("Save as…", "Ctrl+Shift+S", self._save_as)
-        self.open = self._action("Open…", "Ctrl+O", self._open)
-        self.export = self._action("Export a copy…", "Ctrl+E", self._export)
-        self.revert = self._action("Revert", "", self._revert)
-        self.start_stop = self._action("Start", "", self._start_stop)
-        self.quit = self._action("Quit", "Ctrl+Q", self.quit_wanted.emit)
+        self.save = self._action(tr("Save"), "Ctrl+S", self.save_now)
+        self.save_as = self._action(tr("Save as…"), "Ctrl+Shift+S", self._save_as)
+        self.open = self._action(tr("Open…"), "Ctrl+O", self._open)
+        self.export = self._action(tr("Export a copy…"), "Ctrl+E", self._export)
+        self.revert = self._action(tr("Revert"), "", self._revert)
+        self.start_stop = self._action(tr("Start"), "", self._start_stop)
+        self.quit = self._action(tr("Quit"), "Ctrl+Q", self.quit_wanted.emit)
         self.update(bridge.snapshot)
 
     def _action(self, text: str, shortcut: str, act: Callable[[], object]) -> QAction:
@@ -58,7 +59,7 @@ class Actions(QObject):
         unsaved = bool(status.unsaved)
         self.save.setEnabled(unsaved or status.path is None)
         self.revert.setEnabled(unsaved and status.path is not None)
-        self.start_stop.setText("Stop" if state in (NodeState.RUNNING, NodeState.STOPPING) else "Start")
+        self.start_stop.setText(tr("Stop") if state in (NodeState.RUNNING, NodeState.STOPPING) else tr("Start"))
         self.start_stop.setEnabled(state not in (NodeState.STARTING, NodeState.STOPPING))
 
     def run(self, command: str) -> None:
@@ -91,7 +92,7 @@ class Actions(QObject):
 
     def _save_as(self, then: Callable[[], object] | None = None) -> None:
         suggestion = self._bridge.snapshot.config_status.path or _SUGGESTED
-        path = self._dialogs.save_path(self._window, "Save as", suggestion, YAML_FILES)
+        path = self._dialogs.save_path(self._window, tr("Save as"), suggestion, tr(YAML_FILES))
         if path is not None:
             self._save_to(path, then, overwrite=True)  # the dialog has asked whether to replace the file
 
@@ -100,7 +101,7 @@ class Actions(QObject):
         if unsaved and not self._dialogs.confirm_revert(self._window, unsaved):
             return
         folder = str(Path(self._bridge.snapshot.config_status.path or ".").parent)
-        path = self._dialogs.open_path(self._window, "Open a configuration", folder, YAML_FILES)
+        path = self._dialogs.open_path(self._window, tr("Open a configuration"), folder, tr(YAML_FILES))
         if path is not None:
             self._bridge.open_config(path)
 
@@ -119,12 +120,12 @@ class Actions(QObject):
     def _export(self) -> None:
         current = Path(self._bridge.snapshot.config_status.path or _SUGGESTED)
         suggestion = str(current.with_name(f"{current.stem}-copy.yaml"))
-        path = self._dialogs.save_path(self._window, "Export a copy", suggestion, YAML_FILES)
+        path = self._dialogs.save_path(self._window, tr("Export a copy"), suggestion, tr(YAML_FILES))
         if path is not None:
             self._bridge.export_config(path, done=self._exported)
 
     def _exported(self, path: Path) -> None:
-        self.message.emit(Message("info", f"Exported a copy to {path}.", key="config:exported"))
+        self.message.emit(Message("info", tr("Exported a copy to {path}.", path=path), key="config:exported"))
 
     def _revert(self) -> None:
         if self._dialogs.confirm_revert(self._window, self._bridge.snapshot.config_status.unsaved):

@@ -1,4 +1,4 @@
-"""Numbers as people read them. Pure functions without Qt; every view writes its numbers through them.
+"""Numbers as people read them. Pure functions, of Qt only the translation; every view writes its numbers through them.
 
 Unknown (None, NaN) is "–". Sizes on screen are decimal, GB of 1,000,000,000 bytes with one decimal, everywhere: it is
 what drives, cards and system monitors say. The configuration file keeps its own exact spelling (``2GiB``).
@@ -7,6 +7,8 @@ what drives, cards and system monitors say. The configuration file keeps its own
 from __future__ import annotations
 
 import math
+
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 
 NONE = "–"
 _GB = 1_000_000_000
@@ -22,10 +24,10 @@ def size(size_bytes: float | None) -> str:
         return NONE
     magnitude = abs(size_bytes)
     if magnitude >= 999.5e6 or magnitude == 0:
-        return f"{gigabytes(size_bytes)} GB"
+        return tr("{gigabytes} GB", gigabytes=gigabytes(size_bytes))
     if magnitude >= 999.5e3:
-        return f"{size_bytes / 1e6:.0f} MB"
-    return f"{size_bytes / 1e3:.0f} kB" if magnitude >= 999.5 else f"{size_bytes:.0f} B"
+        return tr("{value:.0f} MB", value=size_bytes / 1e6)
+    return tr("{value:.0f} kB", value=size_bytes / 1e3) if magnitude >= 999.5 else f"{size_bytes:.0f} B"
 
 
 def gigabytes(size_bytes: float | None) -> str:
@@ -38,7 +40,11 @@ def gigabytes(size_bytes: float | None) -> str:
 
 def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
     """``41.2 of 64 GB``; "–" where the total is unknown."""
-    return f"{gigabytes(used_bytes)} of {gigabytes(total_bytes)} GB" if _known(total_bytes) else NONE
+    return (
+        tr("{used} of {total} GB", used=gigabytes(used_bytes), total=gigabytes(total_bytes))
+        if _known(total_bytes)
+        else NONE
+    )
 
 
 def micros(value_us: float | None) -> str:
@@ -55,7 +61,11 @@ def seconds(value_s: float | None) -> str:
     if value_s is None or not math.isfinite(value_s):
         return NONE
     if value_s < 0.9995:
-        return f"{value_s * 1000:.0f} ms" if value_s >= 0.00995 or value_s == 0 else f"{value_s * 1000:.1f} ms"
+        return (
+            tr("{value:.0f} ms", value=value_s * 1000)
+            if value_s >= 0.00995 or value_s == 0
+            else tr("{value:.1f} ms", value=value_s * 1000)
+        )
     if value_s < 59.95:
         return f"{value_s:.1f} s" if value_s < 9.95 else f"{value_s:.0f} s"
     whole = round(value_s)
@@ -92,9 +102,22 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}" if value is not None and math.isfinite(value) else NONE
 
 
-def counted(value: int, singular: str, plural: str | None = None) -> str:
-    """``1 unsaved change``, ``2 unsaved changes``."""
-    return f"{value:,} {singular if value == 1 else plural or singular + 's'}"
+_NOUNS = {
+    "core": (QT_TR_NOOP("{n} core"), QT_TR_NOOP("{n} cores")),
+    "line": (QT_TR_NOOP("{n} line"), QT_TR_NOOP("{n} lines")),
+    "model": (QT_TR_NOOP("{n} model"), QT_TR_NOOP("{n} models")),
+    "other alert": (QT_TR_NOOP("{n} other alert"), QT_TR_NOOP("{n} other alerts")),
+    "request": (QT_TR_NOOP("{n} request"), QT_TR_NOOP("{n} requests")),
+    "route": (QT_TR_NOOP("{n} route"), QT_TR_NOOP("{n} routes")),
+    "slot": (QT_TR_NOOP("{n} slot"), QT_TR_NOOP("{n} slots")),
+    "token": (QT_TR_NOOP("{n} token"), QT_TR_NOOP("{n} tokens")),
+    "unsaved change": (QT_TR_NOOP("{n} unsaved change"), QT_TR_NOOP("{n} unsaved changes")),
+}
+
+
+def counted(value: int, noun: str) -> str:
+    """``1 unsaved change``, ``2 unsaved changes``; the noun is one of a known few, so that it can be translated."""
+    return tr(_NOUNS[noun][value != 1], n=f"{value:,}")
 
 
 def percent(value: float | None) -> str:
@@ -121,8 +144,8 @@ def age(then_unix_s: float | None, now_unix_s: float) -> str:
     past_s = now_unix_s - then_unix_s
     for limit_s, size_s, unit in ((1, 0, ""), (59.5, 1, "s"), (3570, 60, "min"), (84_600, 3600, "h")):
         if past_s < limit_s:
-            return f"{past_s / size_s:.0f} {unit} ago" if size_s else "now"
-    return f"{past_s / 86_400:.0f} d ago"
+            return tr("{value:.0f} {unit} ago", value=past_s / size_s, unit=unit) if size_s else tr("now")
+    return tr("{value:.0f} d ago", value=past_s / 86_400)
 
 
 def axis(value: float) -> str:

@@ -9,7 +9,14 @@ What the node says in its answers and logs is English in every language: callers
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import QCoreApplication
+
+
+def QT_TR_NOOP(text: str) -> str:
+    """``text`` as it is: marked for translation, and to be passed to ``tr`` when it is shown."""
+    return text
 
 
 def tr(text: str, note: str | None = None, n: int = -1, /, **values: object) -> str:
@@ -23,3 +30,8 @@ def tr(text: str, note: str | None = None, n: int = -1, /, **values: object) -> 
     """
     shown = QCoreApplication.translate("", text, note, n)
     return shown.format_map(values) if values else shown
+
+
+def translated(choices: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Keys with their texts, the texts (marked with ``QT_TR_NOOP``) in the window's language."""
+    return [(key, tr(text)) for key, text in choices]

@@ -15,6 +15,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from laya_desktop.errors import LayaError
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.state.events import (
     AlertCleared,
     AlertRaised,
@@ -29,7 +30,7 @@ from laya_desktop.state.events import (
     Severity,
 )
 
-YAML_FILES = "YAML files (*.yaml *.yml);;All files (*)"
+YAML_FILES = QT_TR_NOOP("YAML files (*.yaml *.yml);;All files (*)")
 Answer = Literal["save", "discard", "cancel"]
 
 
@@ -63,11 +64,9 @@ class Message:
         return self.key or self.text
 
 
-CHANGED_ON_DISK_CHOICES = (
-    Choice("Reload", "reload"),
-    Choice("Overwrite", "overwrite"),
-    Choice("Save as…", "save_as"),
-)
+def changed_on_disk_choices() -> tuple[Choice, ...]:
+    """What may be done about a file that changed outside."""
+    return Choice(tr("Reload"), "reload"), Choice(tr("Overwrite"), "overwrite"), Choice(tr("Save as…"), "save_as")
 
 
 def message_for(event: Event) -> Message | None:
@@ -77,19 +76,24 @@ def message_for(event: Event) -> Message | None:
             return Message(event.severity, event.text)
         case AlertRaised(level="critical"):
             return Message(
-                "warning", f"{event.text}.", (Choice("Show guard", "page:Overview"),), f"alert:{event.alert_id}"
+                "warning", f"{event.text}.", (Choice(tr("Show guard"), "page:Overview"),), f"alert:{event.alert_id}"
             )
         case ModelFailed():
-            choices = (Choice("Show model", "page:Models"), Choice("Show log", "page:Logs"))
-            return Message("error", f"Model {event.model}: {event.error}", choices, f"model:{event.model}")
+            choices = (Choice(tr("Show model"), "page:Models"), Choice(tr("Show log"), "page:Logs"))
+            return Message(
+                "error",
+                tr("Model {model}: {error}", model=event.model, error=event.error),
+                choices,
+                f"model:{event.model}",
+            )
         case ConfigChangedOnDisk():
-            text = f"{Path(event.path).name} has changed on disk since it was read."
-            return Message("warning", text, CHANGED_ON_DISK_CHOICES, "config:disk")
+            text = tr("{name} has changed on disk since it was read.", name=Path(event.path).name)
+            return Message("warning", text, changed_on_disk_choices(), "config:disk")
         case ConfigSaved():
-            return Message("info", f"Saved to {event.path}.", key="config:saved")
+            return Message("info", tr("Saved to {path}.", path=event.path), key="config:saved")
         case NodeStateChanged(state="failed"):
-            text = f"The node could not start: {event.error or 'the reason is in the log.'}"
-            return Message("error", text, (Choice("Server settings", "page:Settings"),), "node:state")
+            text = tr("The node could not start: {value}", value=event.error or tr("the reason is in the log."))
+            return Message("error", text, (Choice(tr("Server settings"), "page:Settings"),), "node:state")
         case _:
             return None
 
@@ -112,7 +116,7 @@ def settled_by(event: Event) -> str | None:
 def message_for_error(error: LayaError) -> Message:
     """The banner of a command that failed."""
     if error.code == "changed_on_disk":
-        return Message("warning", str(error), CHANGED_ON_DISK_CHOICES, "config:disk")
+        return Message("warning", str(error), changed_on_disk_choices(), "config:disk")
     return Message("error", str(error))
 
 
@@ -149,7 +153,7 @@ class QtDialogs:
 
     def ask_unsaved(self, parent: QWidget | None, changes: tuple[str, ...]) -> Answer:
         """Closing with unsaved changes: save, discard or cancel."""
-        box = _box(parent, "Save the changes before closing?", changes)
+        box = _box(parent, tr("Save the changes before closing?"), changes)
         buttons = QMessageBox.StandardButton
         box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
         box.setDefaultButton(buttons.Save)
@@ -158,8 +162,8 @@ class QtDialogs:
 
     def confirm_revert(self, parent: QWidget | None, changes: tuple[str, ...]) -> bool:
         """True: throw the unsaved changes away."""
-        box = _box(parent, "Go back to the saved file? These changes are lost.", changes)
-        revert = box.addButton("Revert", QMessageBox.ButtonRole.DestructiveRole)
+        box = _box(parent, tr("Go back to the saved file? These changes are lost."), changes)
+        revert = box.addButton(tr("Revert"), QMessageBox.ButtonRole.DestructiveRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
         box.exec()
         return box.clickedButton() is revert
@@ -190,8 +194,8 @@ _LISTED = 8
 def _box(parent: QWidget | None, text: str, changes: tuple[str, ...]) -> QMessageBox:
     box = QMessageBox(parent)
     box.setIcon(QMessageBox.Icon.NoIcon)
-    box.setWindowTitle("Laya Desktop")
+    box.setWindowTitle(tr("Laya Desktop"))
     box.setText(text)
-    rest = f"\n… and {len(changes) - _LISTED} more" if len(changes) > _LISTED else ""
+    rest = tr("\n… and {value} more", value=len(changes) - _LISTED) if len(changes) > _LISTED else ""
     box.setInformativeText("\n".join(f"• {change}" for change in changes[:_LISTED]) + rest)
     return box

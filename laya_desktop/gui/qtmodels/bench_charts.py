@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from PySide6.QtCore import QT_TR_NOOP
-
 from laya_desktop.bench.compare import Metric, Row, compare
 from laya_desktop.bench.results import BenchResult, Point, Quantiles, Scenario, TuneResult
 from laya_desktop.gui import format as fmt
-from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 
 RESULTS_MOST = 4
 """Results that are compared at once: more curves cannot be told apart."""

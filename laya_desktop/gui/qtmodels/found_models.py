@@ -16,6 +16,7 @@ from PySide6.QtCore import Qt
 
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels import model_fields
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE, RowTableModel
@@ -46,20 +47,28 @@ class FoundRow:
     @property
     def state(self) -> str:
         """That it was added, or cannot be, in a word or two."""
-        return "cannot be loaded" if self.model.problem else "added" if self.added_as else ""
+        return tr("cannot be loaded") if self.model.problem else tr("added") if self.added_as else ""
 
     @property
     def explanation(self) -> str:
         """What is wrong with it, or under which name it was added, or where it is."""
         if self.model.problem:
             return self.model.problem
-        return f"Added as {self.added_as}: {self.model.path}" if self.added_as else self.model.path
+        return (
+            tr("Added as {added_as}: {path}", added_as=self.added_as, path=self.model.path)
+            if self.added_as
+            else self.model.path
+        )
 
     @property
     def tip(self) -> str:
         """Everything known, a line each."""
         info = self.model.info
-        context = f"{fmt.count(info.context_length)} tokens of context" if info and info.context_length else None
+        context = (
+            tr("{context_length} tokens of context", context_length=fmt.count(info.context_length))
+            if info and info.context_length
+            else None
+        )
         kind = info.architecture if info else None
         return "\n".join(t for t in (self.model.path, kind, context, self.model.problem) if t)
 
@@ -93,7 +102,7 @@ def fields_for(found: FoundModel, config: NodeConfig) -> ModelFields:
 class FoundTableModel(RowTableModel[FoundRow]):
     """One row a model."""
 
-    headers = ("Name", "Found in", "Size", "Weights", "")
+    headers = (QT_TR_NOOP("Name"), QT_TR_NOOP("Found in"), QT_TR_NOOP("Size"), QT_TR_NOOP("Weights"), "")
 
     def key_of(self, row: FoundRow) -> str:
         """A path is found once."""

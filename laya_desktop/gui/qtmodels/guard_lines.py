@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.state.enums import Level
 from laya_desktop.state.snapshot import GuardAlert, NodeSnapshot
 
 MOST_ALERTS = 20
-_NO_MODE = {"warn": "It only says so: guard.mode is warn."}
+_NO_MODE = {"warn": QT_TR_NOOP("It only says so: guard.mode is warn.")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,17 @@ def guard_lines(snapshot: NodeSnapshot) -> GuardLines:
     guard = snapshot.guard
     live = [a for a in guard.alerts if a.cleared_unix_s is None]
     if live:
-        more = f", and {fmt.counted(len(live) - 1, 'other alert')}" if len(live) > 1 else ""
-        text = f"{guard.text}{more}. {_NO_MODE.get(guard.mode, '')}".rstrip()
+        more = tr(", and {counted}", counted=fmt.counted(len(live) - 1, "other alert")) if len(live) > 1 else ""
+        text = f"{guard.text}{more}. {tr(_NO_MODE.get(guard.mode, ''))}".rstrip()
     elif guard.alerts and guard.alerts[0].cleared_unix_s is not None:
-        text = f"Calm again. Last alert: {fmt.age(_minute(guard.alerts[0].cleared_unix_s, snapshot), snapshot.unix_s)}."
+        text = tr(
+            "Calm again. Last alert: {age}.",
+            age=fmt.age(_minute(guard.alerts[0].cleared_unix_s, snapshot), snapshot.unix_s),
+        )
     else:
-        text = "Calm."
+        text = tr("Calm.")
     actions = tuple(
-        ActionLine(a.action_id, a.text, a.reason, "Load again" if a.kind == "unload_idle" else "Undo")
+        ActionLine(a.action_id, a.text, a.reason, tr("Load again") if a.kind == "unload_idle" else tr("Undo"))
         for a in guard.actions
     )
     return GuardLines(guard.level, text, actions, tuple(map(_alert, guard.alerts[:MOST_ALERTS])))
@@ -76,6 +80,8 @@ def _minute(then_unix_s: float, snapshot: NodeSnapshot) -> float:
 def _alert(alert: GuardAlert) -> AlertLine:
     began = datetime.fromtimestamp(alert.raised_unix_s).astimezone().strftime("%H:%M:%S")
     if alert.cleared_unix_s is not None:
-        began = f"{began}, for {fmt.seconds(alert.cleared_unix_s - alert.raised_unix_s)}"
+        began = tr(
+            "{began}, for {seconds}", began=began, seconds=fmt.seconds(alert.cleared_unix_s - alert.raised_unix_s)
+        )
     level = alert.peak if alert.cleared_unix_s is not None else alert.level
-    return AlertLine(began, level, alert.text, "; ".join(alert.actions) or "nothing was done")
+    return AlertLine(began, level, alert.text, "; ".join(alert.actions) or tr("nothing was done"))

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 
 from laya_desktop.config.keys import ApiKey, KeyInfo, describe, usable
 from laya_desktop.config.schema import NodeConfig, ServerConfig
+from laya_desktop.gui.i18n import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +61,21 @@ def is_this_machine(host: str) -> bool:
 
 def _row(info: KeyInfo) -> KeyRow:
     if info.plain:
-        return KeyRow(info.label, "plain text in the file: replace it by a new key", warn=True)
-    return KeyRow(info.label, f"made {info.created.isoformat()}" if info.created else "kept as a hash")
+        return KeyRow(info.label, tr("plain text in the file: replace it by a new key"), warn=True)
+    return KeyRow(
+        info.label, tr("made {isoformat}", isoformat=info.created.isoformat()) if info.created else tr("kept as a hash")
+    )
 
 
 def _admin(key: str | ApiKey) -> KeyRow:
     found = _row(describe(key))
-    return KeyRow("Admin", found.note, found.warn)
+    return KeyRow(tr("Admin"), found.note, found.warn)
 
 
 def _reach(server: ServerConfig, *, is_open: bool) -> str:
     if not is_open:
-        who = "Callers need one of the keys below." if server.api_keys else "They need no key."
-        return f"Only programs on this machine reach the node. {who}"
+        who = tr("Callers need one of the keys below.") if server.api_keys else tr("They need no key.")
+        return tr("Only programs on this machine reach the node. {who}", who=who)
     everywhere = server.host in ("0.0.0.0", "::", "0")  # noqa: S104 - recognised, not bound
-    place = "every address of this machine" if everywhere else server.host
-    return f"⚠ Others on the network reach the node on {place}; they need one of the keys below."
+    place = tr("every address of this machine") if everywhere else server.host
+    return tr("⚠ Others on the network reach the node on {place}; they need one of the keys below.", place=place)

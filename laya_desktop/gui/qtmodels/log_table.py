@@ -12,11 +12,12 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE
 from laya_desktop.logs import LogLine
 
 MAX_ROWS = 10_000
-COLUMNS = ("Time", "Level", "Source", "Message")
+COLUMNS = (QT_TR_NOOP("Time"), QT_TR_NOOP("Level"), QT_TR_NOOP("Source"), QT_TR_NOOP("Message"))
 LEVELS = ("debug", "info", "warn", "error")
 _TONES = {"warn": "warn", "error": "critical", "debug": "secondary"}
 _Index = QModelIndex | QPersistentModelIndex
@@ -95,7 +96,7 @@ class LogTableModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Column names."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
+            return tr(COLUMNS[section])
         return None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -118,7 +119,7 @@ def _cell(line: LogLine, column: int) -> str:
     if column == 2:
         return line.logger.removeprefix("laya_desktop.")
     first, _, rest = line.message.partition("\n")
-    return f"{first}  (+{rest.count(chr(10)) + 1} lines)" if rest else first
+    return tr("{first}  (+{value} lines)", first=first, value=rest.count(chr(10)) + 1) if rest else first
 
 
 def full_time(time_unix_s: float) -> str:

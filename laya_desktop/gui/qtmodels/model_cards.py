@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import tr
 from laya_desktop.state.enums import ModelState, Phase
 from laya_desktop.state.snapshot import ModelSnapshot
 
@@ -83,7 +84,7 @@ def card_values(
         tone=_TONES.get(live.state, "watch"),
         note=fault or live.device_note or "",
         note_tone="warn" if fault or (ready and _fell_back(model, live)) else "",
-        error=(live.error or "The load failed and left no reason. The log has the details.")
+        error=(live.error or tr("The load failed and left no reason. The log has the details."))
         if live.state is ModelState.FAILED
         else "",
         log_tail=live.log_tail if live.state is ModelState.FAILED else (),
@@ -104,26 +105,26 @@ def pill_text(live: ModelSnapshot) -> str:
     """The state in a few words, with the device that is really in use."""
     match live.state:
         case ModelState.READY:
-            return f"Ready · {device_text(live)}"
+            return tr("Ready · {device_text}", device_text=device_text(live))
         case ModelState.LOADING:
-            return "Loading" if live.progress is None else f"Loading {live.progress * 100:.0f} %"
+            return tr("Loading") if live.progress is None else tr("Loading {value:.0f} %", value=live.progress * 100)
         case ModelState.UNLOADING:
-            return "Unloading"
+            return tr("Unloading")
         case ModelState.FAILED if live.load_note:
-            return f"Died, {live.load_note}"
+            return tr("Died, {load_note}", load_note=live.load_note)
         case ModelState.FAILED:
-            return f"Failed: {short_reason(live.error)}"
+            return tr("Failed: {short_reason}", short_reason=short_reason(live.error))
         case _:
-            return "Not loaded"
+            return tr("Not loaded")
 
 
 def device_text(live: ModelSnapshot) -> str:
     """``GPU, 33 of 33 layers`` where layers are there; ``CPU``; else the worker's own word."""
     if live.offloaded_layers:
-        total = f" of {live.total_layers}" if live.total_layers else ""
-        return f"GPU, {live.offloaded_layers}{total} layers"
+        total = tr(" of {total_layers}", total_layers=live.total_layers) if live.total_layers else ""
+        return tr("GPU, {offloaded_layers}{total} layers", offloaded_layers=live.offloaded_layers, total=total)
     if live.device is None or live.offloaded_layers == 0 or live.device.upper().startswith("CPU"):
-        return "CPU" if live.device is not None or live.offloaded_layers == 0 else "device unknown"
+        return "CPU" if live.device is not None or live.offloaded_layers == 0 else tr("device unknown")
     return live.device
 
 
@@ -134,7 +135,7 @@ def short_reason(error: str | None) -> str:
     ``Cannot load 'x': no such file.`` → ``no such file``.
     """
     if not error:
-        return "no reason given"
+        return tr("no reason given")
     head, _, tail = error.split(". ")[0].rstrip(".").partition(": ")
     clause = tail if tail and any(mark in head for mark in "'\"“") else head
     clause = clause[:1].lower() + clause[1:] if clause[1:2].islower() else clause
@@ -144,15 +145,15 @@ def short_reason(error: str | None) -> str:
 def gpu_reason(capability: Capability) -> str:
     """Why nothing can be loaded on a GPU; empty where it can."""
     if not capability.probed:
-        return "Looking for a GPU …"
+        return tr("Looking for a GPU …")
     if capability.gpu_available:
         return ""
-    return capability.reason or "No GPU that this build can use was found."
+    return capability.reason or tr("No GPU that this build can use was found.")
 
 
 def torch_gpu_reason(machine: MachineSnapshot) -> str:
     """The same for PyTorch, whose build nobody asks before a load: only that a GPU is there."""
-    return "" if machine.gpus else machine.gpu_reason or "No GPU was found on this machine."
+    return "" if machine.gpus else machine.gpu_reason or tr("No GPU was found on this machine.")
 
 
 def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:
@@ -161,9 +162,15 @@ def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:
         return ""
     changed = []
     if live.slots and len(live.slots) != model.batch_size:
-        changed.append(f"slots {len(live.slots)} → {model.batch_size}")
+        changed.append(tr("slots {slots} → {batch_size}", slots=len(live.slots), batch_size=model.batch_size))
     if live.max_seq_len is not None and live.max_seq_len != model.max_seq_len:
-        changed.append(f"context {fmt.count(live.max_seq_len)} → {fmt.count(model.max_seq_len)}")
+        changed.append(
+            tr(
+                "context {max_seq_len} → {max_seq_len2}",
+                max_seq_len=fmt.count(live.max_seq_len),
+                max_seq_len2=fmt.count(model.max_seq_len),
+            )
+        )
     changed += [key for key in live.changed_keys if key not in ("batch_size", "max_seq_len")]
     return ", ".join(changed)
 
@@ -196,12 +203,12 @@ def _meta(model: ModelConfig, live: ModelSnapshot, info: ModelFileInfo | None) -
     loaded = live.state is ModelState.READY
     slots = len(live.slots) if loaded and live.slots else model.batch_size
     tokens = live.max_seq_len if loaded and live.max_seq_len else model.max_seq_len
-    parts.append(f"{fmt.count(tokens)} tokens × {fmt.counted(slots, 'slot')}")
+    parts.append(tr("{tokens} tokens × {counted}", tokens=fmt.count(tokens), counted=fmt.counted(slots, "slot")))
     if loaded:
         if live.vram_bytes:
-            parts.append(f"{fmt.size(live.vram_bytes)} VRAM")
+            parts.append(tr("{vram_bytes} VRAM", vram_bytes=fmt.size(live.vram_bytes)))
         if live.rss_bytes is not None:
-            parts.append(f"{fmt.size(live.rss_bytes)} RAM")
+            parts.append(tr("{rss_bytes} RAM", rss_bytes=fmt.size(live.rss_bytes)))
         parts.append(fmt.rate(live.decode_tokens_per_s))
     return parts
 
@@ -210,18 +217,18 @@ def _slot(slot: SlotSnapshot) -> SlotCell:
     tokens = _compact(slot.kv_cache_tokens)
     number = slot.slot_id + 1
     if slot.phase is Phase.DECODE:
-        return SlotCell(f"{number} decoding {tokens}", "decode")
+        return SlotCell(tr("{number} decoding {tokens}", number=number, tokens=tokens), "decode")
     if slot.phase is Phase.PREFILL:
-        return SlotCell(f"{number} prefill {tokens}", "prefill")
-    cached = f" · {tokens} cached" if slot.kv_cache_tokens else ""
-    return SlotCell(f"{number} free{cached}", "free")
+        return SlotCell(tr("{number} prefill {tokens}", number=number, tokens=tokens), "prefill")
+    cached = tr(" · {tokens} cached", tokens=tokens) if slot.kv_cache_tokens else ""
+    return SlotCell(tr("{number} free{cached}", number=number, cached=cached), "free")
 
 
 def _queue(live: ModelSnapshot) -> str:
     if not live.waiting and not live.running:
         return "idle"
-    limit = f" of {live.queue_limit}" if live.queue_limit else ""
-    return f"{live.running} running · {live.waiting}{limit} waiting"
+    limit = tr(" of {queue_limit}", queue_limit=live.queue_limit) if live.queue_limit else ""
+    return tr("{running} running · {waiting}{limit} waiting", running=live.running, waiting=live.waiting, limit=limit)
 
 
 def _fell_back(model: ModelConfig, live: ModelSnapshot) -> bool:

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.state.enums import Verdict
 
 if TYPE_CHECKING:
     from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo
 
 _VERDICTS = {
-    Verdict.FITS: ("fits", "calm"),
-    Verdict.TIGHT: ("tight", "warn"),
-    Verdict.WILL_NOT_FIT: ("will not fit", "critical"),
-    Verdict.UNKNOWN: ("unknown", "neutral"),
+    Verdict.FITS: (QT_TR_NOOP("fits"), "calm"),
+    Verdict.TIGHT: (QT_TR_NOOP("tight"), "warn"),
+    Verdict.WILL_NOT_FIT: (QT_TR_NOOP("will not fit"), "critical"),
+    Verdict.UNKNOWN: (QT_TR_NOOP("unknown"), "neutral"),
 }
 _DEVICES = {"cpu": "CPU", "gpu": "GPU"}
 
@@ -36,16 +37,22 @@ class EstimateWords:
     reason: str = ""
 
 
-NO_FILE = EstimateWords("Choose a file to see what it would take", "", "neutral")
-UNKNOWN = EstimateWords("Would take", "unknown", "neutral")
+def no_file() -> EstimateWords:
+    """There is nothing to estimate."""
+    return EstimateWords(tr("Choose a file to see what it would take"), "", "neutral")
+
+
+def unknown(reason: str = "") -> EstimateWords:
+    """There is no estimate, or none yet."""
+    return EstimateWords(tr("Would take"), tr("unknown"), "neutral", reason=reason)
 
 
 def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
     """An estimate as the bar shows it; what is unknown is left out, never zero."""
     parts = [
-        ("weights", estimate.weights_bytes),
-        ("KV cache", estimate.kv_cache_bytes),
-        ("compute", estimate.compute_bytes),
+        (tr("weights"), estimate.weights_bytes),
+        (tr("KV cache"), estimate.kv_cache_bytes),
+        (tr("compute"), estimate.compute_bytes),
     ]
     known = [(name, size) for name, size in parts if size is not None]
     total = estimate.total_bytes if estimate.total_bytes is not None else sum(size for _, size in known)
@@ -55,10 +62,10 @@ def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
     verdict, tone = _VERDICTS[estimate.verdict]
     sizes = [f"{name} {fmt.size(size)}" for name, size in known]
     if free is not None:
-        sizes.append(f"{fmt.size(free)} free")
+        sizes.append(tr("{free} free", free=fmt.size(free)))
     return EstimateWords(
-        title=f"Would take on the {_DEVICES[device]}" if device in _DEVICES else "Would take",
-        verdict=verdict,
+        title=tr("Would take on the {device}", device=_DEVICES[device]) if device in _DEVICES else tr("Would take"),
+        verdict=tr(verdict),
         tone=tone,
         shares=tuple((name, size / whole) for name, size in known) if whole else (),
         limit=free / whole if free is not None and whole and total > free else None,
@@ -70,5 +77,9 @@ def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
 def file_words(info: ModelFileInfo, parameters: str) -> str:
     """A file's metadata in one line: ``llama 6.7B · Q4_K_M · 4,096 tokens · 4.4 GB``."""
     kind = " ".join(p for p in (info.architecture, parameters) if p)
-    context = f"trained for {fmt.count(info.context_length)} tokens" if info.context_length else None
+    context = (
+        tr("trained for {context_length} tokens", context_length=fmt.count(info.context_length))
+        if info.context_length
+        else None
+    )
     return " · ".join(p for p in (kind, info.quantisation, fmt.size(info.size_bytes), context) if p)

@@ -16,6 +16,7 @@ import yaml
 
 from laya_desktop.config import units
 from laya_desktop.config.schema import ModelConfig, QueueConfig
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +38,7 @@ _YAML_WIDTH = 40
 """Characters that fit beside the form."""
 _SUFFIX = re.compile(r"\.(gguf|bin)$", re.IGNORECASE)
 _QUANTISATION = re.compile(r"[-._ ](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
-_PERCENT_HINT = "Not a share of memory. Write a percentage from 1 to 100, or nothing for the guard's share."
+_PERCENT_HINT = QT_TR_NOOP("Not a share of memory. Write a percentage from 1 to 100, or nothing for the guard's share.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def problems_by_field(problems: Iterable[Problem]) -> dict[str | None, str]:
     shown: dict[str | None, str] = {}
     for problem in problems:
         key = field_of(problem.loc)
-        message = _PERCENT_HINT if key == "mem_percent" else problem.message
+        message = tr(_PERCENT_HINT) if key == "mem_percent" else problem.message
         if key is None and problem.loc:
             message = f"{problem.key}: {message}"
         earlier = shown.get(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import tr
 from laya_desktop.state.enums import ModelState
 
 if TYPE_CHECKING:
@@ -35,14 +35,20 @@ def delete_question(name: str, snapshot: NodeSnapshot, config: NodeConfig) -> st
     changed = [route.name for route in users if route.name not in gone]
     parts = []
     if loaded:
-        parts.append("It is loaded; its answers end and its memory is freed.")
+        parts.append(tr("It is loaded; its answers end and its memory is freed."))
     if gone:
         parts.append(
-            f"With it {'goes' if len(gone) == 1 else 'go'} {fmt.counted(len(gone), 'route')}: {_listed(gone)}."
+            tr("With it goes 1 route: {listed}.", listed=_listed(gone))
+            if len(gone) == 1
+            else tr("With it go {count} routes: {listed}.", count=len(gone), listed=_listed(gone))
         )
     if changed:
-        parts.append(f"{_listed(changed)} will lead to {'its' if len(changed) == 1 else 'their'} other targets only.")
-    return " ".join([f"Delete “{name}”?", *parts]) if parts else ""
+        parts.append(
+            tr("{listed} will lead to its other targets only.", listed=_listed(changed))
+            if len(changed) == 1
+            else tr("{listed} will lead to their other targets only.", listed=_listed(changed))
+        )
+    return " ".join([tr("Delete “{name}”?", name=name), *parts]) if parts else ""
 
 
 def _without(name: str, route: RouteConfig) -> RouteConfig | None:
@@ -57,4 +63,4 @@ def _without(name: str, route: RouteConfig) -> RouteConfig | None:
 
 
 def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else tr("{first} and {last}", first=", ".join(names[:-1]), last=names[-1])

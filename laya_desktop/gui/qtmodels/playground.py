@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels import model_curl
 
 if TYPE_CHECKING:
@@ -59,12 +60,22 @@ class Timings:
     cache: str | None = None
 
 
-TIMING_NAMES = ("Routing", "Queue", "First token", "Decode", "Total", "Prompt", "Answer")
+TIMING_NAMES = (
+    QT_TR_NOOP("Routing"),
+    QT_TR_NOOP("Queue"),
+    QT_TR_NOOP("First token"),
+    QT_TR_NOOP("Decode"),
+    QT_TR_NOOP("Total"),
+    QT_TR_NOOP("Prompt"),
+    QT_TR_NOOP("Answer"),
+)
 
 
 def timing_texts(timings: Timings) -> tuple[str, ...]:
     """A text for each of ``TIMING_NAMES``; unknown shows as "–"."""
-    cached = f" ({fmt.count(timings.cached_tokens)} cached)" if timings.cached_tokens else ""
+    cached = (
+        tr(" ({cached_tokens} cached)", cached_tokens=fmt.count(timings.cached_tokens)) if timings.cached_tokens else ""
+    )
     return (
         fmt.micros(timings.routing_us),
         fmt.seconds(_s(timings.queue_ms)),
@@ -82,7 +93,9 @@ def destinations(config: NodeConfig | None) -> tuple[Destination, ...]:
         return ()
     models = {m.name for m in config.models}
     routes = [_of_route(r, models) for r in config.routes if model_curl.takes_chats(r)]
-    named = [Destination(f"model:{m.name}", f"Model {m.name}", STANDARD_PATH, m.name) for m in config.models]
+    named = [
+        Destination(f"model:{m.name}", tr("Model {name}", name=m.name), STANDARD_PATH, m.name) for m in config.models
+    ]
     return (*routes, *named)
 
 
@@ -91,7 +104,9 @@ def _of_route(route: RouteConfig, models: set[str]) -> Destination:
     model = match.model or (target if target in models else None)
     path = model_curl.chat_path(match)
     headers = tuple((n, v) for n, _, v in (line.partition(": ") for line in model_curl.conditions(match)))
-    return Destination(f"route:{route.name}", f"Route {route.name}  ·  {path}", path, model, headers)
+    return Destination(
+        f"route:{route.name}", tr("Route {name}  ·  {path}", name=route.name, path=path), path, model, headers
+    )
 
 
 def body(destination: Destination, draft: Draft) -> dict[str, Any]:
@@ -201,7 +216,7 @@ def error_text(data: bytes, status: int | None) -> str:
     if isinstance(error, str) and error:
         return error
     plain = data.decode("utf-8", "replace").strip()[:300]
-    return plain or f"The node answered {status} without a reason. The Logs page has the details."
+    return plain or tr("The node answered {status} without a reason. The Logs page has the details.", status=status)
 
 
 def number(text: object) -> float | None:
@@ -216,7 +231,7 @@ def summary(timings: Timings, ending: str) -> str:
     """One quiet line under an answer: how it ended, and the phases that are known."""
     wanted = ("Routing", "Queue", "First token", "Decode", "Total")
     pairs = zip(TIMING_NAMES, timing_texts(timings), strict=True)
-    known: Iterable[str] = (f"{n.lower()} {v}" for n, v in pairs if n in wanted and v != fmt.NONE)
+    known: Iterable[str] = (f"{tr(n).lower()} {v}" for n, v in pairs if n in wanted and v != fmt.NONE)
     return "  ·  ".join([*([ending] if ending else ()), *known])
 
 

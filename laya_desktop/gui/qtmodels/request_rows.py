@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.state.enums import Phase
 
 if TYPE_CHECKING:
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 FILTERS = ("all", "live", "failed")
 
 DETAILS = (
-    "Received", "Route", "Priority", "Reply",
-    "Routing", "Queue", "First token", "Duration",
-    "Prompt", "Answer", "Speed", "Finish",
+    QT_TR_NOOP("Received"), QT_TR_NOOP("Route"), QT_TR_NOOP("Priority"), QT_TR_NOOP("Reply"),
+    QT_TR_NOOP("Routing"), QT_TR_NOOP("Queue"), QT_TR_NOOP("First token"), QT_TR_NOOP("Duration"),
+    QT_TR_NOOP("Prompt"), QT_TR_NOOP("Answer"), QT_TR_NOOP("Speed"), QT_TR_NOOP("Finish"),
 )  # fmt: skip
 """Names of the details, in reading order."""
 
 PHASES = {
-    Phase.QUEUED: ("◷", "queued", "watch"),
-    Phase.PREFILL: ("▸", "prefill", "accent"),
-    Phase.DECODE: ("▸", "decoding", "accent"),
-    Phase.PROXY: ("↗", "upstream", "accent"),
-    Phase.DONE: ("✓", "done", "calm"),
-    Phase.CANCELLED: ("○", "cancelled", "secondary"),
-    Phase.FAILED: ("✕", "failed", "critical"),
+    Phase.QUEUED: ("◷", QT_TR_NOOP("queued"), "watch"),
+    Phase.PREFILL: ("▸", QT_TR_NOOP("prefill"), "accent"),
+    Phase.DECODE: ("▸", QT_TR_NOOP("decoding"), "accent"),
+    Phase.PROXY: ("↗", QT_TR_NOOP("upstream"), "accent"),
+    Phase.DONE: ("✓", QT_TR_NOOP("done"), "calm"),
+    Phase.CANCELLED: ("○", QT_TR_NOOP("cancelled"), "secondary"),
+    Phase.FAILED: ("✕", QT_TR_NOOP("failed"), "critical"),
 }
 """Symbol, word and colour role of each phase; the word alone says it."""
 
@@ -53,9 +54,11 @@ def clock(unix_s: float) -> str:
 
 def details(request: RequestSnapshot) -> list[tuple[str, str]]:
     """Every timing and count that is known, as (name, value) for ``DETAILS``; unknown shows as "–"."""
-    cached = f" ({fmt.count(request.cached_tokens)} cached)" if request.cached_tokens else ""
+    cached = (
+        tr(" ({cached_tokens} cached)", cached_tokens=fmt.count(request.cached_tokens)) if request.cached_tokens else ""
+    )
     reply = [str(request.status)] if request.status is not None else []
-    reply += ["streamed"] if request.stream else []
+    reply += [tr("streamed")] if request.stream else []
     values = (
         clock(request.received_unix_s),
         f"{request.route or '–'} → {request.target or '–'}",
@@ -70,7 +73,7 @@ def details(request: RequestSnapshot) -> list[tuple[str, str]]:
         fmt.rate(request.decode_tokens_per_s),
         request.finish_reason or "–",
     )
-    return list(zip(DETAILS, values, strict=True))
+    return list(zip(map(tr, DETAILS), values, strict=True))
 
 
 def _tokens(number: int | None) -> str:
@@ -80,12 +83,14 @@ def _tokens(number: int | None) -> str:
 def empty_words(kind: str, text: str, total: int) -> tuple[str, str]:
     """Title and text where a filter leaves nothing to show."""
     if text.strip():
-        return "Nothing matches", f"None of {fmt.counted(total, 'request')} mentions “{text.strip()}”."
+        return tr("Nothing matches"), tr(
+            "None of {counted} mentions “{strip}”.", counted=fmt.counted(total, "request"), strip=text.strip()
+        )
     if kind == "live":
-        return "Nothing is running", "Requests appear here while they wait and while they are answered."
+        return tr("Nothing is running"), tr("Requests appear here while they wait and while they are answered.")
     if kind == "failed":
-        return "No failed requests", "Requests that end in an error appear here, with the reason."
-    return "No requests yet", "Send one to the address above, or try the Playground."
+        return tr("No failed requests"), tr("Requests that end in an error appear here, with the reason.")
+    return tr("No requests yet"), tr("Send one to the address above, or try the Playground.")
 
 
 def _is_kind(request: RequestSnapshot, kind: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Qt
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.request_rows import PHASES, clock
 from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE, RowTableModel
 from laya_desktop.state.enums import Phase
@@ -37,12 +38,12 @@ class RequestColumn(IntEnum):
 
 _NUMBERS = frozenset(range(RequestColumn.PLACE, RequestColumn.ERROR))
 _HEADER_TIPS = {
-    RequestColumn.PLACE: "Place in the queue; 1 is next.",
-    RequestColumn.PROMPT: "Tokens of the prompt.",
-    RequestColumn.ANSWER: "Tokens of the answer so far.",
-    RequestColumn.TTFT: "Time to first token: from receipt, queue included.",
-    RequestColumn.RATE: "Tokens per second while decoding.",
-    RequestColumn.STATUS: "HTTP status of the reply.",
+    RequestColumn.PLACE: QT_TR_NOOP("Place in the queue; 1 is next."),
+    RequestColumn.PROMPT: QT_TR_NOOP("Tokens of the prompt."),
+    RequestColumn.ANSWER: QT_TR_NOOP("Tokens of the answer so far."),
+    RequestColumn.TTFT: QT_TR_NOOP("Time to first token: from receipt, queue included."),
+    RequestColumn.RATE: QT_TR_NOOP("Tokens per second while decoding."),
+    RequestColumn.STATUS: QT_TR_NOOP("HTTP status of the reply."),
 }
 
 
@@ -50,9 +51,19 @@ class RequestTableModel(RowTableModel[RequestSnapshot]):
     """One row per request: live ones first, then the most recent."""
 
     headers = (
-        "Time", "Route", "Target", "Phase", "Place", "Prompt", "Answer", "TTFT", "tokens/s", "Duration", "Status",
-        "Error",
-    )  # fmt: skip
+        QT_TR_NOOP("Time"),
+        QT_TR_NOOP("Route"),
+        QT_TR_NOOP("Target"),
+        QT_TR_NOOP("Phase"),
+        QT_TR_NOOP("Place"),
+        QT_TR_NOOP("Prompt"),
+        QT_TR_NOOP("Answer"),
+        "TTFT",
+        "tokens/s",
+        QT_TR_NOOP("Duration"),
+        QT_TR_NOOP("Status"),
+        QT_TR_NOOP("Error"),
+    )
 
     def key_of(self, row: RequestSnapshot) -> str:
         """Requests have unique ids."""
@@ -69,14 +80,14 @@ class RequestTableModel(RowTableModel[RequestSnapshot]):
         if role == _Role.ToolTipRole and column == RequestColumn.ERROR:
             return row.error
         if role == _Role.AccessibleTextRole and column == RequestColumn.PHASE:
-            return PHASES[row.phase][1]
+            return tr(PHASES[row.phase][1])
         return None
 
     def header_cell(self, section: int, role: int) -> Any:
         """Numbers stand right, titles with them; short titles are explained."""
         if role == _Role.TextAlignmentRole:
             return _RIGHT if section in _NUMBERS else _LEFT
-        return _HEADER_TIPS.get(RequestColumn(section)) if role == _Role.ToolTipRole else None
+        return tr(_HEADER_TIPS.get(RequestColumn(section), "")) or None if role == _Role.ToolTipRole else None
 
 
 def _text(row: RequestSnapshot, column: int) -> str | None:
@@ -89,6 +100,7 @@ def _text(row: RequestSnapshot, column: int) -> str | None:
             return row.target or "–"
         case RequestColumn.PHASE:
             symbol, word, _ = PHASES[row.phase]
+            word = tr(word)
             return f"{symbol} {word}"
         case RequestColumn.PLACE:
             return str(row.queue_place) if row.queue_place is not None else ""

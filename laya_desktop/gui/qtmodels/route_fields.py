@@ -14,6 +14,7 @@ import yaml
 
 from laya_desktop.config import units
 from laya_desktop.config.schema import MatchConfig, RouteConfig
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 KINDS = ("prefix", "path", "regex")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-REGEX_COST = "A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs."
+REGEX_COST = QT_TR_NOOP("A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs.")
 
 _SHOWN = frozenset({"name", "match", "target", "targets", "fallback", "priority", "timeout", "enabled"})
 _SHOWN_MATCH = frozenset({"prefix", "path", "regex", "use_regex", "methods", "host", "headers", "model"})
@@ -191,8 +192,11 @@ def conditions_text(match: MatchConfig) -> str:
     """The other conditions: ``POST · X-Tier: pro · model: qwen3-32b``; empty where there are none."""
     parts = [" ".join(match.methods)] if match.methods else []
     if match.host:
-        parts.append(f"host: {match.host}")
-    parts += [f"{name}: {value}" if value is not None else f"{name}: any" for name, value in match.headers.items()]
+        parts.append(tr("host: {host}", host=match.host))
+    parts += [
+        f"{name}: {value}" if value is not None else tr("{name}: any", name=name)
+        for name, value in match.headers.items()
+    ]
     if match.model:
         parts.append(f"model: {match.model}")
     return " · ".join(parts)

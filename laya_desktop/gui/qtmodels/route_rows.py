@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.route_fields import conditions_text, match_text
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ class RouteRow:
         """What the user should know about it, in words."""
         notes = []
         if self.shadowed_by is not None:
-            notes.append(f"shadowed by {self.shadowed_by}")
+            notes.append(tr("shadowed by {shadowed_by}", shadowed_by=self.shadowed_by))
         if self.regex:
-            notes.append("regex: slower, checked last")
+            notes.append(tr("regex: slower, checked last"))
         if self.target_note:
             notes.append(self.target_note)
         if self.unfinished:
-            notes.append("edits not in force")
+            notes.append(tr("edits not in force"))
         return tuple(notes)
 
     def mentions(self, text: str) -> bool:
@@ -79,6 +80,6 @@ def _row(
         p99_us=measured.p99_us if measured else None,
         regex=route.match.regex is not None,
         shadowed_by=measured.shadowed_by if measured else None,
-        target_note=", ".join(f"{name} does not answer" for name in route.target_names if name in ill),
+        target_note=", ".join(tr("{name} does not answer", name=name) for name in route.target_names if name in ill),
         unfinished=route.name in unfinished,
     )

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.route_rows import RouteRow
 from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE, Index, RowTableModel
 
@@ -37,7 +38,15 @@ class RouteTableModel(RowTableModel[RouteRow]):
     enabled_requested = Signal(str, bool)
     """A route's name and whether it should take requests; the row changes when the node confirms."""
 
-    headers = ("On", "Name", "Match", "Target", "Priority", "Hits", "p99")
+    headers = (
+        QT_TR_NOOP("On"),
+        QT_TR_NOOP("Name"),
+        QT_TR_NOOP("Match"),
+        QT_TR_NOOP("Target"),
+        QT_TR_NOOP("Priority"),
+        QT_TR_NOOP("Hits"),
+        "p99",
+    )
 
     def key_of(self, row: RouteRow) -> str:
         """Routes have unique names."""
@@ -62,7 +71,7 @@ class RouteTableModel(RowTableModel[RouteRow]):
         if role == _Role.TextAlignmentRole:
             return _RIGHT if section in _NUMBERS else Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         if role == _Role.ToolTipRole and section == RouteColumn.P99:
-            return "Routing latency of the last ten seconds: 99 of 100 requests were handed on faster than this."
+            return tr("Routing latency of the last ten seconds: 99 of 100 requests were handed on faster than this.")
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -119,14 +128,16 @@ def _text(row: RouteRow, column: int) -> str | None:
 
 def _tooltip(row: RouteRow, column: int) -> str | None:
     if column == RouteColumn.ON:
-        return "Takes requests. Click to switch off." if row.enabled else "Off. Click to switch on."
+        return tr("Takes requests. Click to switch off.") if row.enabled else tr("Off. Click to switch on.")
     if column == RouteColumn.MATCH:
         lines = [f"{row.match}  {row.conditions}".rstrip(), *row.notes]
         if row.shadowed_by is not None:
-            lines.append(f"It is never reached: {row.shadowed_by} takes all of its requests first.")
+            lines.append(
+                tr("It is never reached: {shadowed_by} takes all of its requests first.", shadowed_by=row.shadowed_by)
+            )
         return "\n".join(lines)
     if column == RouteColumn.TARGET and row.upstream:
-        return f"{row.target} is an upstream: another server answers."
+        return tr("{target} is an upstream: another server answers.", target=row.target)
     return None
 
 

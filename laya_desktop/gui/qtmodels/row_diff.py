@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from laya_desktop.gui.i18n import tr
+
 Row = TypeVar("Row")
 Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
@@ -111,7 +113,7 @@ class RowTableModel(QAbstractTableModel, Generic[Row]):
         if orientation is not Qt.Orientation.Horizontal or not 0 <= section < len(self.headers):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self.headers[section]
+            return tr(self.headers[section])
         return self.header_cell(section, role)
 
     def header_cell(self, section: int, role: int) -> Any:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.messages import Message
 from laya_desktop.gui.views import icons
 from laya_desktop.gui.views.widgets import button, label, row
@@ -38,8 +39,8 @@ class Banner(QFrame):
             button(choice.text, on_click=partial(self._choose, choice.command)) for choice in message.choices
         ]
         close = button("", "ghost", icon="close", on_click=self.dismissed.emit)
-        close.setAccessibleName("Dismiss")
-        close.setToolTip("Dismiss")
+        close.setAccessibleName(tr("Dismiss"))
+        close.setToolTip(tr("Dismiss"))
         close.setFixedWidth(30)
         self.close_button = close
         layout = row(self._mark, self._text, *self.buttons, close)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFontMetrics, QTextBlockFormat, QTextCharFormat, QText
 from PySide6.QtWidgets import QPlainTextEdit
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 
 MAX_LINES = 16
 _TINT = 0.14
@@ -25,7 +26,7 @@ class DiffView(QPlainTextEdit):
         super().__init__()
         self._text = ""
         self.setProperty("role", "well")
-        self.setAccessibleName("What saving would change in the file")
+        self.setAccessibleName(tr("What saving would change in the file"))
         self.setReadOnly(True)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setTabChangesFocus(True)

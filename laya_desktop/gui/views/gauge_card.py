@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views.widgets import BarPart, Card, ElidedLabel, FigureLabel, HBar, label, row, set_property
 from laya_desktop.state.enums import Level
 from laya_desktop.state.snapshot import Forecast, GpuSnapshot, NodeSnapshot
@@ -91,8 +92,8 @@ def forecast_of(snapshot: NodeSnapshot, resource: str) -> Forecast | None:
 def _outlook(forecast: Forecast | None, name: str) -> tuple[str, Level]:
     """In words, without the resource's name, which the card has as its caption."""
     if forecast is None or (forecast.slope_per_s is None and not forecast.text):
-        return "measuring …", Level.CALM
-    return forecast.text.removeprefix(f"{name} ") or "steady", forecast.level
+        return tr("measuring …"), Level.CALM
+    return forecast.text.removeprefix(f"{name} ") or tr("steady"), forecast.level
 
 
 def short_gpu_name(name: str) -> str:
@@ -111,13 +112,15 @@ def ram(snapshot: NodeSnapshot) -> Gauge:
     if total and machine.ram_used_bytes is not None:
         models = [(m.name, m.rss_bytes) for m in snapshot.models if m.rss_bytes]
         rest = max(0, machine.ram_used_bytes - sum(rss for _, rss in models))
-        parts.append(BarPart(rest / total, "series_1", "other programs"))
+        parts.append(BarPart(rest / total, "series_1", tr("other programs")))
         parts += [BarPart(rss / total, MODEL_ROLES[i % 4], name) for i, (name, rss) in enumerate(models)]
     limit = ram_limit(snapshot)
     return Gauge(
         "RAM",
         fmt.size_of(machine.ram_used_bytes, total),
-        f"{fmt.size(machine.ram_available_bytes)} free" if machine.ram_available_bytes is not None else fmt.NONE,
+        tr("{ram_available_bytes} free", ram_available_bytes=fmt.size(machine.ram_available_bytes))
+        if machine.ram_available_bytes is not None
+        else fmt.NONE,
         tuple(parts),
         text,
         level,
@@ -135,17 +138,21 @@ def vram(snapshot: NodeSnapshot) -> Gauge:
     """The GPU with the least room, or why there is none."""
     gpus = snapshot.machine.gpus
     if not gpus:
-        reason = snapshot.machine.gpu_reason or snapshot.capability.reason or "not measured yet"
-        return Gauge("VRAM", "", "no GPU" if snapshot.machine.gpu_reason else fmt.NONE, (), reason)
+        reason = snapshot.machine.gpu_reason or snapshot.capability.reason or tr("not measured yet")
+        return Gauge("VRAM", "", tr("no GPU") if snapshot.machine.gpu_reason else fmt.NONE, (), reason)
     gpu = min(gpus, key=_vram_free)
     total, used = gpu.vram_total_bytes, gpu.vram_used_bytes
     text, level = _outlook(forecast_of(snapshot, f"vram:{gpu.index}"), "VRAM")
     limit = vram_limit(snapshot, gpu)
     known = total is not None and used is not None
     return Gauge(
-        f"VRAM{f' {gpu.index}' if len(gpus) > 1 else ''} · {short_gpu_name(gpu.name)}",
+        tr(
+            "VRAM{value} · {short_gpu_name}",
+            value=f" {gpu.index}" if len(gpus) > 1 else "",
+            short_gpu_name=short_gpu_name(gpu.name),
+        ),
         fmt.size_of(used, total),
-        f"{fmt.size(total - used)} free" if total is not None and used is not None else fmt.NONE,
+        tr("{size} free", size=fmt.size(total - used)) if total is not None and used is not None else fmt.NONE,
         (BarPart(used / total, "series_3", "used"),) if known and total and used is not None else (),
         text,
         level,
@@ -160,11 +167,11 @@ def cpu(snapshot: NodeSnapshot) -> Gauge:
     busiest = max((m for m in snapshot.models if m.cpu_percent), key=lambda m: m.cpu_percent or 0.0, default=None)
     words = []
     if busiest is not None and busiest.cpu_percent is not None and busiest.cpu_percent >= 5:
-        words.append(f"{busiest.name} {busiest.cpu_percent / 100:.1f} cores")
+        words.append(tr("{name} {value:.1f} cores", name=busiest.name, value=busiest.cpu_percent / 100))
     if machine.cpu_temperature_c is not None:
         words.append(fmt.temperature(machine.cpu_temperature_c))
     if not words and machine.load_1min is not None:
-        words.append(f"load {machine.load_1min:.1f}")
+        words.append(tr("load {load_1min:.1f}", load_1min=machine.load_1min))
     return Gauge(
         "CPU",
         fmt.counted(machine.cores_logical, "core") if machine.cores_logical else fmt.NONE,
@@ -183,12 +190,12 @@ def queue(snapshot: NodeSnapshot) -> Gauge:
     forecast = forecast_of(snapshot, "queue")
     level = forecast.level if forecast else Level.CALM
     words = forecast.text.removeprefix("queue ") if forecast and snapshot.waiting else ""
-    note = f"{snapshot.running} running" + (f" · limit {limit}" if limit else "")
+    note = tr("{running} running", running=snapshot.running) + (tr(" · limit {limit}", limit=limit) if limit else "")
     return Gauge(
-        "Queue",
+        tr("Queue"),
         note,
-        f"{fmt.count(snapshot.waiting)} waiting",
+        tr("{waiting} waiting", waiting=fmt.count(snapshot.waiting)),
         (BarPart(snapshot.waiting / limit, "series_4", "waiting"),) if limit else (),
-        words or ("moving" if snapshot.waiting else "no queue" if not limit else "empty"),
+        words or (tr("moving") if snapshot.waiting else tr("no queue") if not limit else tr("empty")),
         level,
     )

@@ -11,6 +11,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.guard_lines import ActionLine, AlertLine, GuardLines
 from laya_desktop.gui.views.widgets import (
     Card,
@@ -68,11 +69,11 @@ class GuardPanel(Card):
     def __init__(self) -> None:
         super().__init__(padding=10, spacing=6)
         self.lines: GuardLines | None = None
-        self.setAccessibleName("Guard")
+        self.setAccessibleName(tr("Guard"))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.text = ElidedLabel("")
-        self.toggle = button("Alerts", "ghost", on_click=self._toggle)
-        head = row(label("Guard", "secondary"), self.text, self.toggle)
+        self.toggle = button(tr("Alerts"), "ghost", on_click=self._toggle)
+        head = row(label(tr("Guard"), "secondary"), self.text, self.toggle)
         head.setStretch(1, 1)
         self._actions = column(spacing=4)
         self._alerts = column(spacing=2)
@@ -124,7 +125,7 @@ class GuardPanel(Card):
         outer.addStretch(1)
         content.setLayout(outer)
         area = scrolled(content)
-        area.setAccessibleName("Alerts and what was done about them")
+        area.setAccessibleName(tr("Alerts and what was done about them"))
         return area
 
     def _toggle(self) -> None:
@@ -133,7 +134,7 @@ class GuardPanel(Card):
     def _show_history(self, shown: bool) -> None:
         self.history.setVisible(shown)
         self._rule.setVisible(shown)
-        self.toggle.setText("Hide alerts" if shown else "Alerts")
+        self.toggle.setText(tr("Hide alerts") if shown else tr("Alerts"))
 
 
 def _widgets(layout: QVBoxLayout) -> list[QWidget]:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QMenu, QToolButton, QWidget
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.actions import Actions
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views import icons
 from laya_desktop.gui.views.widgets import IconButton, Pill, button, label, row
 from laya_desktop.state.enums import NodeState
@@ -30,15 +31,15 @@ class Header(QFrame):
         self._address = ""
         mark = QLabel()
         mark.setPixmap(icons.app_pixmap(24))
-        name = label("Laya Desktop", "title")
-        self.state = Pill("Stopped")
+        name = label(tr("Laya Desktop"), "title")
+        self.state = Pill(tr("Stopped"))
         self.address = Pill("", clickable=True, mono=True)
         self.address.dot.hide()
-        self.address.setToolTip("Click to copy the address")
+        self.address.setToolTip(tr("Click to copy the address"))
         self.address.clicked.connect(self._copy_address)
         self.unsaved = Pill("", "accent", clickable=True)
         self.unsaved.clicked.connect(self.review_wanted)
-        self.review = button("Review", on_click=self.review_wanted.emit)
+        self.review = button(tr("Review"), on_click=self.review_wanted.emit)
         self.save = _action_button(actions, "save", "primary")
         self.start_stop = _action_button(actions, "start_stop", "secondary")
         self._actions = actions
@@ -57,8 +58,8 @@ class Header(QFrame):
     def _menu(self, actions: Actions) -> QToolButton:
         result = QToolButton()
         result.setProperty("role", "ghost")
-        result.setToolTip("File")
-        result.setAccessibleName("File menu")
+        result.setToolTip(tr("File"))
+        result.setAccessibleName(tr("File menu"))
         result.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         result.setFixedSize(QSize(30, 30))
         result.setIcon(icons.icon("more"))
@@ -75,7 +76,7 @@ class Header(QFrame):
     def update_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show the node's state and the file's."""
         node = snapshot.node
-        words = "Failed" if node.state is NodeState.FAILED else node.state.value.capitalize()
+        words = tr("Failed") if node.state is NodeState.FAILED else node.state.value.capitalize()
         self.state.set_state(words, theme.node_tone(node.state))
         self.state.setToolTip(node.error or "")
         self._address = f"{node.host}:{node.port}" if node.host else ""
@@ -89,7 +90,7 @@ class Header(QFrame):
 
     def _copy_address(self) -> None:
         QGuiApplication.clipboard().setText(self._address)
-        self.address.set_state("Copied", dot=False)
+        self.address.set_state(tr("Copied"), dot=False)
         self._copied.start()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -118,7 +119,7 @@ def _action_button(actions: Actions, name: str, role: str) -> IconButton:
 def title_of(snapshot: NodeSnapshot, *, name: str = "Laya Desktop") -> str:
     """The window's title: file first, and a dot while there are unsaved changes."""
     path = snapshot.config_status.path
-    file = path.replace("\\", "/").rsplit("/", 1)[-1] if path else "new configuration"
+    file = path.replace("\\", "/").rsplit("/", 1)[-1] if path else tr("new configuration")
     return f"{'• ' if snapshot.config_status.unsaved else ''}{file} – {name}"
 
 

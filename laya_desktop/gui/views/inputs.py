@@ -12,6 +12,7 @@ from PySide6.QtGui import QFontMetrics, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views.widgets import IconButton, button, set_property
 
 _SPACING = 6
@@ -158,14 +159,14 @@ class PairsInput(QWidget):
         line = QWidget()
         name_input = TextInput(self._placeholders[0], mono=True)
         value_input = TextInput(self._placeholders[1], mono=True)
-        name_input.setAccessibleName("Header name")
-        value_input.setAccessibleName("Header value")
+        name_input.setAccessibleName(tr("Header name"))
+        value_input.setAccessibleName(tr("Header value"))
         name_input.set_value(name)
         value_input.set_value(text)
         remove = IconButton("", "close")
         remove.setProperty("role", "ghost")
-        remove.setToolTip("Remove this condition")
-        remove.setAccessibleName("Remove this condition")
+        remove.setToolTip(tr("Remove this condition"))
+        remove.setAccessibleName(tr("Remove this condition"))
         remove.setFixedWidth(28)
         layout = QHBoxLayout(line)
         layout.setContentsMargins(0, 0, 0, 0)

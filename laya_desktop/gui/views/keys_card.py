@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.key_rows import KeyRow, KeysState
 from laya_desktop.gui.views.inputs import Switch, TextInput
 from laya_desktop.gui.views.widgets import (
@@ -30,10 +31,12 @@ from laya_desktop.state.snapshot import NodeSnapshot
 
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104  # offered, never a default
 _NETWORK_KEY = "network"
-_NEEDS_KEY = "Everybody on the network could use this node, so it opens only with a key, and there is none yet."
-_HOW = "Callers send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'."
-_ONCE = "Copy it now: it is shown once, and only its hash is kept. It works at once; save to keep it."
-_ADMIN_NONE = "None: /admin is for this machine only."
+_NEEDS_KEY = QT_TR_NOOP(
+    "Everybody on the network could use this node, so it opens only with a key, and there is none yet."
+)
+_HOW = QT_TR_NOOP("Callers send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.")
+_ONCE = QT_TR_NOOP("Copy it now: it is shown once, and only its hash is kept. It works at once; save to keep it.")
+_ADMIN_NONE = QT_TR_NOOP("None: /admin is for this machine only.")
 
 
 class KeyLine(QWidget):
@@ -44,9 +47,9 @@ class KeyLine(QWidget):
         self._name = label(text)
         self._name.setFixedWidth(LABEL_WIDTH)
         self._note = ElidedLabel("", "hint")
-        self.ask = button("Revoke", "ghost", on_click=lambda: self._confirm(True))
-        self.revoke = button("Revoke now", "danger")
-        self.keep = button("Keep", "ghost", on_click=lambda: self._confirm(False))
+        self.ask = button(tr("Revoke"), "ghost", on_click=lambda: self._confirm(True))
+        self.revoke = button(tr("Revoke now"), "danger")
+        self.keep = button(tr("Keep"), "ghost", on_click=lambda: self._confirm(False))
         self.revoke.clicked.connect(lambda _checked=False: self._confirm(False))
         for each in (self.ask, self.revoke):
             each.setAccessibleName(f"{each.text()}: {text}")
@@ -81,21 +84,21 @@ class NewKey(QWidget):
         self.title = label(wrap=True)
         self.key = TextInput(mono=True)
         self.key.setReadOnly(True)
-        self.key.setAccessibleName("The new key")
-        self.done = button("Done", on_click=self.forget)
-        line = row(self.key, CopyButton(self.key.value, tooltip="Copy the key"), self.done, spacing=6)
+        self.key.setAccessibleName(tr("The new key"))
+        self.done = button(tr("Done"), on_click=self.forget)
+        line = row(self.key, CopyButton(self.key.value, tooltip=tr("Copy the key")), self.done, spacing=6)
         line.setStretch(0, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(self.title)
         layout.addLayout(line)
-        layout.addWidget(label(_ONCE, "hint", wrap=True))
+        layout.addWidget(label(tr(_ONCE), "hint", wrap=True))
         self.hide()
 
     def show_key(self, name: str, key: str) -> None:
         """Show it."""
-        self.title.setText(f"The key “{name}”:")
+        self.title.setText(tr("The key “{name}”:", name=name))
         self.key.set_value(key)
         self.show()
         self.key.setFocus()
@@ -111,19 +114,19 @@ class KeysCard(Card):
     """The card of the Settings page."""
 
     def __init__(self, bridge: NodeBridge) -> None:
-        super().__init__("Network and keys", spacing=10)
+        super().__init__(tr("Network and keys"), spacing=10)
         self._bridge = bridge
         self._state: KeysState | None = None
         self._opening = False
-        self.network = Switch("Reachable from the network")
+        self.network = Switch(tr("Reachable from the network"))
         self.network.edited.connect(self._switch_network)
         self._reach = label(role="hint", wrap=True)
         self._offer = QWidget()
-        self.make_and_open = button("Make a key and open", on_click=self._make_and_open)
-        self.not_now = button("Not now", "ghost", on_click=self._offer.hide)
+        self.make_and_open = button(tr("Make a key and open"), on_click=self._make_and_open)
+        self.not_now = button(tr("Not now"), "ghost", on_click=self._offer.hide)
         offer = QVBoxLayout(self._offer)
         offer.setContentsMargins(0, 0, 0, 0)
-        offer.addWidget(label(_NEEDS_KEY, "error", wrap=True))
+        offer.addWidget(label(tr(_NEEDS_KEY), "error", wrap=True))
         offer.addLayout(row(self.make_and_open, self.not_now, None, spacing=6))
         self._offer.hide()
         self.new_key = NewKey()
@@ -132,7 +135,7 @@ class KeysCard(Card):
         self._lines = QVBoxLayout()
         self._lines.setSpacing(2)
         self.lines: list[KeyLine] = []
-        self._none = label("No keys yet.", "secondary")
+        self._none = label(tr("No keys yet."), "secondary")
         for widget in (self.network, self._reach, self._offer, divider(), self._none):
             self.body.addWidget(widget)
         self.body.addLayout(self._lines)
@@ -143,23 +146,23 @@ class KeysCard(Card):
         self._admin_part()
 
     def _naming(self) -> QVBoxLayout:
-        self.name = TextInput("Whose, e.g. laptop")
-        self.name.setAccessibleName("Name of the new key")
+        self.name = TextInput(tr("Whose, e.g. laptop"))
+        self.name.setAccessibleName(tr("Name of the new key"))
         self.name.returnPressed.connect(self._create)
-        self.new = button("New key", icon="plus", on_click=self._create)
+        self.new = button(tr("New key"), icon="plus", on_click=self._create)
         line = row(self.name, self.new, spacing=6)
         line.setStretch(0, 1)
         layout = QVBoxLayout()
         layout.setSpacing(theme.SPACE_1)
         layout.addLayout(line)
-        layout.addWidget(label(_HOW, "hint", wrap=True))
+        layout.addWidget(label(tr(_HOW), "hint", wrap=True))
         return layout
 
     def _admin_part(self) -> None:
-        self.admin = KeyLine("Admin")
+        self.admin = KeyLine(tr("Admin"))
         self.admin.revoke.clicked.connect(lambda _checked=False: self._bridge.revoke_admin_key(self._fail))
-        self.new_admin = button("New key", icon="plus", on_click=self._create_admin)
-        self.new_admin.setAccessibleName("New admin key")
+        self.new_admin = button(tr("New key"), icon="plus", on_click=self._create_admin)
+        self.new_admin.setAccessibleName(tr("New admin key"))
         line = row(self.admin, self.new_admin, spacing=6)
         line.setStretch(0, 1)
         self.body.addLayout(line)
@@ -182,9 +185,9 @@ class KeysCard(Card):
         self._reach.setText(state.reach)
         self._none.setVisible(not state.rows)
         self._show_rows(state.rows)
-        self.admin.show_row(state.admin or KeyRow("Admin", _ADMIN_NONE))
+        self.admin.show_row(state.admin or KeyRow(tr("Admin"), tr(_ADMIN_NONE)))
         self.admin.ask.setVisible(state.admin is not None)
-        self.new_admin.setText("Replace" if state.admin else "New key")
+        self.new_admin.setText(tr("Replace") if state.admin else tr("New key"))
         if state.has_keys:
             self._offer.hide()
 
@@ -206,7 +209,7 @@ class KeysCard(Card):
     def _create(self) -> None:
         name = self.name.value().strip()
         if not name:
-            self._fail("Give the key a name first: whose or what it is.")
+            self._fail(tr("Give the key a name first: whose or what it is."))
             self.name.setFocus()
             return
         self._fail(None)
@@ -218,7 +221,7 @@ class KeysCard(Card):
 
     def _create_admin(self) -> None:
         self._fail(None)
-        self._bridge.create_admin_key(partial(self.new_key.show_key, "Admin"), self._fail)
+        self._bridge.create_admin_key(partial(self.new_key.show_key, tr("Admin")), self._fail)
 
     def _revoke(self, name: str, _checked: bool = False) -> None:
         self._fail(None)

@@ -24,6 +24,7 @@ from laya_desktop import paths
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
 from laya_desktop.gui.messages import Dialogs
 from laya_desktop.gui.qtmodels.log_table import MAX_ROWS, LogTableModel, full_time
 from laya_desktop.gui.qtmodels.row_diff import TONE_ROLE
@@ -33,7 +34,12 @@ from laya_desktop.gui.views.widgets import Card, EmptyState, button, label, row
 from laya_desktop.logs import LogRing
 
 _READ_MS, _FILTER_MS, _ROW_PX = 250, 150, 22
-_LEVELS = (("debug", "Everything"), ("info", "Info and above"), ("warn", "Warnings and errors"), ("error", "Errors"))
+_LEVELS = (
+    ("debug", QT_TR_NOOP("Everything")),
+    ("info", QT_TR_NOOP("Info and above")),
+    ("warn", QT_TR_NOOP("Warnings and errors")),
+    ("error", QT_TR_NOOP("Errors")),
+)
 
 
 class LogsPage(QWidget):
@@ -50,18 +56,18 @@ class LogsPage(QWidget):
         self._bridge, self._ring, self._dialogs = bridge, ring, dialogs
         self._seq = 0
         self.model = LogTableModel(self)
-        self.level, self.text = Choice(_LEVELS), QLineEdit()
+        self.level, self.text = Choice(translated(_LEVELS)), QLineEdit()
         self.level.set_value("info")
-        self.text.setPlaceholderText("Filter messages")
+        self.text.setPlaceholderText(tr("Filter messages"))
         self.text.setClearButtonEnabled(True)
         self.level.setFixedWidth(170)
         self.text.setMinimumWidth(120)
         self.text.setMaximumWidth(240)
-        self.follow = button("Follow", "segment", icon="down", on_click=self._on_follow)
+        self.follow = button(tr("Follow"), "segment", icon="down", on_click=self._on_follow)
         self.follow.setChecked(True)
         self.count = label("", "secondary")
-        self.open_folder = button("Open folder", icon="folder", on_click=self._open_folder)
-        copy, clear = button("Copy", icon="copy", on_click=self.copy), button("Clear", on_click=self.clear)
+        self.open_folder = button(tr("Open folder"), icon="folder", on_click=self._open_folder)
+        copy, clear = button(tr("Copy"), icon="copy", on_click=self.copy), button(tr("Clear"), on_click=self.clear)
         tools = row(self.level, self.text, self.count, None, self.follow, copy, clear, self.open_folder, spacing=6)
         tools.setStretch(1, 100)  # before the empty space, up to its maximum
         self._make_table()
@@ -71,7 +77,7 @@ class LogsPage(QWidget):
         body.addLayout(tools)
         card = Card(padding=0, spacing=0)
         card.body.setContentsMargins(1, 1, 1, 1)
-        self.empty = EmptyState("Nothing to show", "No line of the log passes this filter.", icon="logs")
+        self.empty = EmptyState(tr("Nothing to show"), tr("No line of the log passes this filter."), icon="logs")
         card.body.addWidget(self.table, 1)
         card.body.addWidget(self.empty, 1)
         card.body.addWidget(self.detail)
@@ -85,7 +91,7 @@ class LogsPage(QWidget):
         self.table.setProperty("dense", True)
         self.table.setShowGrid(False)
         self.table.setWordWrap(False)
-        self.table.setAccessibleName("Log lines")
+        self.table.setAccessibleName(tr("Log lines"))
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.table.setProperty("role", "mono")
@@ -104,7 +110,7 @@ class LogsPage(QWidget):
         self.detail = QPlainTextEdit()
         self.detail.setProperty("role", "detail")
         self.detail.setReadOnly(True)
-        self.detail.setAccessibleName("Selected line")
+        self.detail.setAccessibleName(tr("Selected line"))
         self.detail.setFixedHeight(116)
         self.detail.hide()
         self.table.selectionModel().selectionChanged.connect(self._on_selected)
@@ -155,7 +161,9 @@ class LogsPage(QWidget):
     def _say(self) -> None:
         shown, held = self.model.rowCount(), self.model.held
         self.count.setText(
-            f"{fmt.count(shown)} of {fmt.counted(held, 'line')}" if shown != held else fmt.counted(held, "line")
+            tr("{shown} of {counted}", shown=fmt.count(shown), counted=fmt.counted(held, "line"))
+            if shown != held
+            else fmt.counted(held, "line")
         )
         if self.empty.isHidden() == (shown == 0):
             self.empty.setVisible(shown == 0)

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaint
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.model_cards import CardValues, SlotCell
 from laya_desktop.gui.views.inputs import Preview
 from laya_desktop.gui.views.widgets import (
@@ -46,7 +47,7 @@ class SlotStrip(QWidget):
             return
         self._cells = cells
         text = ", ".join(c.text for c in cells)
-        self.setAccessibleName(f"Slots: {text}")
+        self.setAccessibleName(tr("Slots: {words}", words=text))
         self.setToolTip("\n".join(c.text for c in cells))
         self.update()
 
@@ -60,7 +61,9 @@ class SlotStrip(QWidget):
         if len(cells) > _SLOTS_SHOWN:
             busy = sum(c.kind != "free" for c in cells[_SLOTS_SHOWN - 1 :])
             rest = len(cells) - _SLOTS_SHOWN + 1
-            cells[_SLOTS_SHOWN - 1 :] = [SlotCell(f"+{rest}, {busy} busy", "prefill" if busy else "free")]
+            cells[_SLOTS_SHOWN - 1 :] = [
+                SlotCell(tr("+{rest}, {busy} busy", rest=rest, busy=busy), "prefill" if busy else "free")
+            ]
         if not cells:
             return
         painter = QPainter(self)
@@ -113,21 +116,25 @@ class ModelCard(Card):
         self.queue = label(role="secondary")
         self.reload_note = label(role="secondary", wrap=True)
         self.gpu_note = ElidedLabel("", "secondary")
-        self.log = Preview("Last lines of the worker's log", max_lines=8)
+        self.log = Preview(tr("Last lines of the worker's log"), max_lines=8)
         self._build_buttons(curl)
         self._build()
 
     def _build_buttons(self, curl: Callable[[str], str]) -> None:
-        self.cpu_button = button("Load on CPU", "primary", on_click=lambda: self._load("cpu"))
-        self.gpu_button = button("Load on GPU", on_click=lambda: self._load("gpu"))
-        self.retry_button = button("Retry", "primary", on_click=lambda: self._load(""))
-        self.anyway_button = button("Load anyway", "danger", on_click=lambda: self.load_anyway_clicked.emit(self.name))
-        self.anyway_button.setToolTip("Once, although it may exhaust this machine's memory.")
-        self.edit_button = button("Edit", on_click=lambda: self.edit_clicked.emit(self.name))
-        self.log_button = button("Log", "ghost", on_click=self._toggle_log)
-        self.unload_button = button("Unload", on_click=lambda: self.unload_clicked.emit(self.name))
-        self.reload_button = button("Reload", "primary", on_click=lambda: self._load(""))
-        self.curl_button = CopyButton(lambda: curl(self.name), "Copy curl", "Copy a request to this model as curl")
+        self.cpu_button = button(tr("Load on CPU"), "primary", on_click=lambda: self._load("cpu"))
+        self.gpu_button = button(tr("Load on GPU"), on_click=lambda: self._load("gpu"))
+        self.retry_button = button(tr("Retry"), "primary", on_click=lambda: self._load(""))
+        self.anyway_button = button(
+            tr("Load anyway"), "danger", on_click=lambda: self.load_anyway_clicked.emit(self.name)
+        )
+        self.anyway_button.setToolTip(tr("Once, although it may exhaust this machine's memory."))
+        self.edit_button = button(tr("Edit"), on_click=lambda: self.edit_clicked.emit(self.name))
+        self.log_button = button(tr("Log"), "ghost", on_click=self._toggle_log)
+        self.unload_button = button(tr("Unload"), on_click=lambda: self.unload_clicked.emit(self.name))
+        self.reload_button = button(tr("Reload"), "primary", on_click=lambda: self._load(""))
+        self.curl_button = CopyButton(
+            lambda: curl(self.name), tr("Copy curl"), tr("Copy a request to this model as curl")
+        )
 
     def _build(self) -> None:
         head = row(spacing=theme.SPACE_3)
@@ -175,7 +182,10 @@ class ModelCard(Card):
         _say(self.note, values.note)
         set_property(self.note, "tone", values.note_tone)
         _say(self.error, values.error)
-        _say(self.reload_note, f"Takes effect at the next load: {values.reload}." if values.reload else "")
+        _say(
+            self.reload_note,
+            tr("Takes effect at the next load: {reload}.", reload=values.reload) if values.reload else "",
+        )
         self.setAccessibleDescription(f"{values.pill}. {values.meta}")
         self.progress.setVisible(values.state is ModelState.LOADING)
         self.progress.set_parts([BarPart(values.progress or 0.0, "watch", "loaded")])
@@ -201,7 +211,7 @@ class ModelCard(Card):
         self.log_button.setVisible(bool(values.log_tail))
         self.reload_button.setVisible(bool(values.reload))
         self.unload_button.setVisible(values.can_unload)
-        self.unload_button.setText("Cancel" if values.state is ModelState.LOADING else "Unload")
+        self.unload_button.setText(tr("Cancel") if values.state is ModelState.LOADING else tr("Unload"))
         self.curl_button.setVisible(values.state is ModelState.READY)
 
     def _toggle_log(self) -> None:
@@ -211,7 +221,7 @@ class ModelCard(Card):
     def _show_log(self) -> None:
         there = self.values is not None and bool(self.values.log_tail)
         self.log.setVisible(there and self._log_open)
-        self.log_button.setToolTip("Hide the log" if self._log_open else "Show the last lines of the log")
+        self.log_button.setToolTip(tr("Hide the log") if self._log_open else tr("Show the last lines of the log"))
 
     def _load(self, device: str) -> None:
         self.load_clicked.emit(self.name, device)

@@ -13,6 +13,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.found_models import FoundColumn, FoundRow, FoundTableModel, rows_of
 from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE, TONE_ROLE
 from laya_desktop.gui.views.cells import Index, Table, TextDelegate
@@ -22,10 +23,13 @@ from laya_desktop.state.snapshot import FoundModel
 _WIDTHS = {FoundColumn.NAME: 210, FoundColumn.SOURCE: 104, FoundColumn.SIZE: 76, FoundColumn.QUANTISATION: 84}
 _FITTED = {FoundColumn.NAME: (120, 260), FoundColumn.SOURCE: (80, 120), FoundColumn.QUANTISATION: (60, 110)}
 _LEAST_STATE = 110
-_SEARCHING = ("Searching…", "In the folders of LM Studio, Ollama, Hugging Face, llama.cpp, GPT4All, Jan and your own.")
+_SEARCHING = (
+    QT_TR_NOOP("Searching…"),
+    QT_TR_NOOP("In the folders of LM Studio, Ollama, Hugging Face, llama.cpp, GPT4All, Jan and your own."),
+)
 _NOTHING = (
-    "No models found",
-    "Choose a file with the Model button, or another folder to search with the folder button.",
+    QT_TR_NOOP("No models found"),
+    QT_TR_NOOP("Choose a file with the Model button, or another folder to search with the folder button."),
 )
 
 
@@ -51,21 +55,21 @@ class ModelFinderPanel(Card):
         self._searches = 0
         self.model = FoundTableModel(self)
         self.table = self._build_table()
-        self.empty = EmptyState(*_SEARCHING, icon="search")
+        self.empty = EmptyState(tr(_SEARCHING[0]), tr(_SEARCHING[1]), icon="search")
         self.count = label(role="secondary")
         self.explanation = label(role="secondary", wrap=True)
         self.again_button = button("", "ghost", "refresh", self.search)
-        self.again_button.setToolTip("Search again")
-        self.again_button.setAccessibleName("Search again")
+        self.again_button.setToolTip(tr("Search again"))
+        self.again_button.setAccessibleName(tr("Search again"))
         self.folder_button = button("", "ghost", "folder", self.folder_clicked.emit)
-        self.folder_button.setToolTip("Search another folder too")
-        self.folder_button.setAccessibleName("Search another folder too")
-        self.close_button = button("Close", "ghost", on_click=self.close_clicked.emit)
-        self.add_button = button("Add", "primary", "plus", self._add)
+        self.folder_button.setToolTip(tr("Search another folder too"))
+        self.folder_button.setAccessibleName(tr("Search another folder too"))
+        self.close_button = button(tr("Close"), "ghost", on_click=self.close_clicked.emit)
+        self.add_button = button(tr("Add"), "primary", "plus", self._add)
         self._stack = QStackedLayout()
         self._stack.addWidget(self.table)
         self._stack.addWidget(self.empty)
-        title = SectionTitle("Models on this machine")
+        title = SectionTitle(tr("Models on this machine"))
         self.body.addLayout(row(title, self.count, None, self.folder_button, self.again_button, self.close_button))
         self.body.addLayout(self._stack, 1)
         foot = row(self.explanation, self.add_button)
@@ -74,7 +78,7 @@ class ModelFinderPanel(Card):
         self._show_selection()
 
     def _build_table(self) -> Table:
-        table = Table("Models on this machine", self._on_key)
+        table = Table(tr("Models on this machine"), self._on_key)
         table.setModel(self.model)
         table.set_columns({int(c): w for c, w in _WIDTHS.items()}, FoundColumn.STATE)
         table.spare_columns((FoundColumn.SOURCE, FoundColumn.QUANTISATION), _LEAST_STATE)
@@ -94,7 +98,7 @@ class ModelFinderPanel(Card):
         self._searches += 1
         ticket = self._searches
         self.again_button.setEnabled(False)
-        self.empty.set_text(*_SEARCHING)
+        self.empty.set_text(*map(tr, _SEARCHING))
         self.count.setText("searching…" if self._found else "")
         self._stack.setCurrentIndex(0 if self.model.rows else 1)
         self._bridge.find_models(
@@ -110,14 +114,14 @@ class ModelFinderPanel(Card):
         if ticket == self._searches:
             self.again_button.setEnabled(True)
             self._found = found
-            self.empty.set_text(*_NOTHING)
+            self.empty.set_text(*map(tr, _NOTHING))
             self._show()
 
     def _on_failed(self, error: LayaError, ticket: int) -> None:
         if ticket == self._searches:
             self.again_button.setEnabled(True)
             self._found = ()
-            self.empty.set_text("The search failed", str(error))
+            self.empty.set_text(tr("The search failed"), str(error))
             self._show()
 
     def _show(self) -> None:
@@ -128,14 +132,14 @@ class ModelFinderPanel(Card):
         if self._found:
             self.count.setText(fmt.counted(len(rows), "model"))
             if not rows:
-                self.empty.set_text("No model has these words", "Change or clear the filter.")
+                self.empty.set_text(tr("No model has these words"), tr("Change or clear the filter."))
         elif self.again_button.isEnabled():
             self.count.setText("")
         self._show_selection()
 
     def _show_selection(self) -> None:
         row = self.selected
-        self.explanation.setText(_breakable(row.explanation) if row else "Select a model to add it.")
+        self.explanation.setText(_breakable(row.explanation) if row else tr("Select a model to add it."))
         set_property(self.explanation, "tone", "warn" if row and row.model.problem else "")
         self.add_button.setEnabled(row is not None and row.model.problem is None and row.added_as is None)
 

@@ -12,6 +12,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
 from laya_desktop.gui.qtmodels.model_estimate import EstimateWords
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput
@@ -19,7 +20,7 @@ from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, 
 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
 _ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
-_POLICIES = (("fifo", "first come, first served"), ("priority", "by priority"))
+_POLICIES = (("fifo", QT_TR_NOOP("first come, first served")), ("priority", QT_TR_NOOP("by priority")))
 _ROLES = {"weights": "series_1", "KV cache": "series_3", "compute": "series_4"}
 _HELD = ("name", "path")
 """Fields that act when they are left: a half-typed name or path is nobody's wish."""
@@ -43,7 +44,7 @@ class EstimateBar(QWidget):
 
     def set_pending(self) -> None:
         """The values on show are being estimated again."""
-        self.verdict.setText("estimating …")
+        self.verdict.setText(tr("estimating …"))
         set_property(self.verdict, "tone", "neutral")
 
     def set_words(self, words: EstimateWords) -> None:
@@ -71,8 +72,8 @@ class PathInput(QWidget):
         self.browse = IconButton("", "folder")
         self.browse.setFixedWidth(34)
         self.browse.setProperty("role", "ghost")
-        self.browse.setToolTip("Choose a file")
-        self.browse.setAccessibleName("Choose a file")
+        self.browse.setToolTip(tr("Choose a file"))
+        self.browse.setAccessibleName(tr("Choose a file"))
         self.browse.clicked.connect(lambda _checked=False: self.browse_clicked.emit())
         self.setLayout(row(self.line, self.browse, spacing=4))
         self.setFocusProxy(self.line)
@@ -100,52 +101,52 @@ class ModelForm(QWidget):
         super().__init__()
         self._kept = ModelFields()
         self.estimate = EstimateBar()
-        self.name = TextInput("a unique name")
+        self.name = TextInput(tr("a unique name"))
         self.path = PathInput("/data/models/my-llm.gguf")
         self.device = Choice(_DEVICES)
         self.gpu_layers = TextInput("auto")
         self.batch_size = TextInput("4")
         self.max_seq_len = TextInput("4096")
         self.num_worker = TextInput("auto")
-        self.mem_percent = TextInput("the guard's share")
-        self.policy = Choice(_POLICIES)
+        self.mem_percent = TextInput(tr("the guard's share"))
+        self.policy = Choice(translated(_POLICIES))
         self.max_waiting = TextInput("64")
         self.max_wait = TextInput("120s")
-        self.idle_unload = TextInput("never, or e.g. 10m")
-        self.preload = Switch("load with the node")
-        self.warmup = Switch("while loading")
-        self.pin = Switch("make no room for others")
-        self.cache = Switch("answer exact repeats")
+        self.idle_unload = TextInput(tr("never, or e.g. 10m"))
+        self.preload = Switch(tr("load with the node"))
+        self.warmup = Switch(tr("while loading"))
+        self.pin = Switch(tr("make no room for others"))
+        self.cache = Switch(tr("answer exact repeats"))
         self.replicas = TextInput("1")
         self.aliases = TextInput("none")
         self.engine = Choice(_ENGINES)
         self.rows = {
-            "name": FieldRow("Name", self.name),
-            "path": FieldRow("File", self.path),
-            "device": FieldRow("Device", self.device),
-            "gpu_layers": FieldRow("GPU layers", self.gpu_layers),
-            "batch_size": FieldRow("Slots", self.batch_size, key="batch_size"),
-            "max_seq_len": FieldRow("Context", self.max_seq_len, key="max_seq_len"),
-            "num_worker": FieldRow("Threads", self.num_worker, key="num_worker"),
-            "mem_percent": FieldRow("Memory cap, %", self.mem_percent),
-            "policy": FieldRow("Queue", self.policy),
-            "max_waiting": FieldRow("Waiting, most", self.max_waiting),
-            "max_wait": FieldRow("Waiting, longest", self.max_wait),
-            "idle_unload": FieldRow("Unload idle after", self.idle_unload),
-            "preload": FieldRow("At start", self.preload),
-            "warmup": FieldRow("Warm-up", self.warmup),
-            "pin": FieldRow("Keep loaded", self.pin),
-            "cache": FieldRow("Cache", self.cache),
-            "replicas": FieldRow("Replicas", self.replicas),
-            "aliases": FieldRow("Aliases", self.aliases),
-            "engine": FieldRow("Engine", self.engine),
+            "name": FieldRow(tr("Name"), self.name),
+            "path": FieldRow(tr("File"), self.path),
+            "device": FieldRow(tr("Device"), self.device),
+            "gpu_layers": FieldRow(tr("GPU layers"), self.gpu_layers),
+            "batch_size": FieldRow(tr("Slots"), self.batch_size, key="batch_size"),
+            "max_seq_len": FieldRow(tr("Context"), self.max_seq_len, key="max_seq_len"),
+            "num_worker": FieldRow(tr("Threads"), self.num_worker, key="num_worker"),
+            "mem_percent": FieldRow(tr("Memory cap, %"), self.mem_percent),
+            "policy": FieldRow(tr("Queue"), self.policy),
+            "max_waiting": FieldRow(tr("Waiting, most"), self.max_waiting),
+            "max_wait": FieldRow(tr("Waiting, longest"), self.max_wait),
+            "idle_unload": FieldRow(tr("Unload idle after"), self.idle_unload),
+            "preload": FieldRow(tr("At start"), self.preload),
+            "warmup": FieldRow(tr("Warm-up"), self.warmup),
+            "pin": FieldRow(tr("Keep loaded"), self.pin),
+            "cache": FieldRow(tr("Cache"), self.cache),
+            "replicas": FieldRow(tr("Replicas"), self.replicas),
+            "aliases": FieldRow(tr("Aliases"), self.aliases),
+            "engine": FieldRow(tr("Engine"), self.engine),
         }
-        self.max_seq_len.setToolTip("Tokens of context for each slot.")
-        self.batch_size.setToolTip("Sequences decoded together.")
-        self.pin.setToolTip("Neither idle unload nor a load that needs its memory unloads it.")
-        self.replicas.setToolTip("Processes that each hold the model; requests go to the least busy one.")
-        self.aliases.setToolTip("Other names that callers may use, with commas between.")
-        self.engine.setToolTip("llama.cpp runs GGUF files, transformers runs Hugging Face model folders.")
+        self.max_seq_len.setToolTip(tr("Tokens of context for each slot."))
+        self.batch_size.setToolTip(tr("Sequences decoded together."))
+        self.pin.setToolTip(tr("Neither idle unload nor a load that needs its memory unloads it."))
+        self.replicas.setToolTip(tr("Processes that each hold the model; requests go to the least busy one."))
+        self.aliases.setToolTip(tr("Other names that callers may use, with commas between."))
+        self.engine.setToolTip(tr("llama.cpp runs GGUF files, transformers runs Hugging Face model folders."))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
@@ -177,10 +178,10 @@ class ModelForm(QWidget):
     def set_machine(self, gpus: Iterable[int], cores: int | None, guard_percent: float) -> None:
         """Offer this machine's devices, and say what the defaults come to."""
         found = list(gpus)
-        extra = [(f"gpu:{i}", f"GPU {i}") for i in found] if len(found) > 1 else []
+        extra = [(f"gpu:{i}", tr("GPU {i}", i=i)) for i in found] if len(found) > 1 else []
         self.device.set_items([*_DEVICES, *extra])
-        self.num_worker.setPlaceholderText("auto" if cores is None else f"auto, of {cores} cores")
-        self.mem_percent.setPlaceholderText(f"{guard_percent:g}, the guard's share")
+        self.num_worker.setPlaceholderText("auto" if cores is None else tr("auto, of {cores} cores", cores=cores))
+        self.mem_percent.setPlaceholderText(tr("{guard_percent:g}, the guard's share", guard_percent=guard_percent))
 
     def set_problems(self, problems: dict[str | None, str], file_problem: str | None) -> None:
         """Show each problem under its field; ``file_problem``: what is wrong with the file itself."""

@@ -6,7 +6,6 @@ Cards show what the node reports. Edits act on the configuration at once and on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
@@ -17,11 +16,12 @@ from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels import model_fields
 from laya_desktop.gui.qtmodels.found_models import fields_for
 from laya_desktop.gui.qtmodels.model_cards import card_values, parameters_text
 from laya_desktop.gui.qtmodels.model_curl import curl_text
-from laya_desktop.gui.qtmodels.model_estimate import NO_FILE, UNKNOWN, EstimateWords, estimate_words, file_words
+from laya_desktop.gui.qtmodels.model_estimate import EstimateWords, estimate_words, file_words, no_file, unknown
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.qtmodels.model_removal import delete_question, without_model
 from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
@@ -43,7 +43,9 @@ Choose = Callable[[QWidget, bool], str]
 
 def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
     """Ask with the way out as the default button."""
-    box = QMessageBox(QMessageBox.Icon.Question, "Laya Desktop", question, QMessageBox.StandardButton.Cancel, parent)
+    box = QMessageBox(
+        QMessageBox.Icon.Question, tr("Laya Desktop"), question, QMessageBox.StandardButton.Cancel, parent
+    )
     yes = box.addButton(action, QMessageBox.ButtonRole.DestructiveRole)
     box.setDefaultButton(QMessageBox.StandardButton.Cancel)
     box.exec()
@@ -53,8 +55,8 @@ def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
 def choose_in_dialog(parent: QWidget, folder: bool) -> str:
     """Let the user choose a model file, or a model folder."""
     if folder:
-        return QFileDialog.getExistingDirectory(parent, "Choose a model folder")
-    return QFileDialog.getOpenFileName(parent, "Choose a model file", "", "Models (*.gguf);;All files (*)")[0]
+        return QFileDialog.getExistingDirectory(parent, tr("Choose a model folder"))
+    return QFileDialog.getOpenFileName(parent, tr("Choose a model file"), "", tr("Models (*.gguf);;All files (*)"))[0]
 
 
 class ModelsPage(QWidget):
@@ -71,7 +73,7 @@ class ModelsPage(QWidget):
         self._finding = False
         self.form = ModelForm()
         self.panel = PartPanel(
-            "model", EmptyState("No model selected", "Select a model to edit it, or add one.", icon="models")
+            "model", EmptyState(tr("No model selected"), tr("Select a model to edit it, or add one."), icon="models")
         )
         self.panel.content.addWidget(self.form)
         self._estimate_timer = QTimer(self)
@@ -83,18 +85,18 @@ class ModelsPage(QWidget):
         self.set_snapshot(bridge.snapshot)
 
     def _build(self) -> None:
-        self.add_button = button("Model", "primary", "plus", self.start_draft)
-        self.find_button = button("Find models…", icon="search", on_click=self.find_models)
-        self.delete_button = button("Delete", icon="trash", on_click=self.delete)
-        self.filter = TextInput("Filter models")
-        self.filter.setAccessibleName("Filter models")
+        self.add_button = button(tr("Model"), "primary", "plus", self.start_draft)
+        self.find_button = button(tr("Find models…"), icon="search", on_click=self.find_models)
+        self.delete_button = button(tr("Delete"), icon="trash", on_click=self.delete)
+        self.filter = TextInput(tr("Filter models"))
+        self.filter.setAccessibleName(tr("Filter models"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(80)
         self.filter.setMaximumWidth(180)
         self.empty = EmptyState(
-            "No models yet",
-            "Add a GGUF file: it is read, its memory is estimated, and it can be loaded with one click.",
-            "Add a model",
+            tr("No models yet"),
+            tr("Add a GGUF file: it is read, its memory is estimated, and it can be loaded with one click."),
+            tr("Add a model"),
             "models",
         )
         self.empty.clicked.connect(self.start_draft)
@@ -172,7 +174,7 @@ class ModelsPage(QWidget):
         if config is None or name is None:
             return
         question = delete_question(name, self._bridge.snapshot, config)
-        if question and not self._ask(self, question, "Delete"):
+        if question and not self._ask(self, question, tr("Delete")):
             return
         self._bridge.apply_config(without_model(name, config))
         self.editor.forget(name)
@@ -302,7 +304,7 @@ class ModelsPage(QWidget):
         card = self.cards.get(editor.name or "")
         waits = card is not None and card.values is not None and bool(card.values.reload)
         state = FormState.of(draft=editor.is_draft, problems=bool(editor.problems), waits=waits)
-        self.panel.show_form(editor.fields.name.strip() or "Unnamed model", state)
+        self.panel.show_form(editor.fields.name.strip() or tr("Unnamed model"), state)
 
     def _show_selection(self) -> None:
         for name, card in self.cards.items():
@@ -333,7 +335,7 @@ class ModelsPage(QWidget):
         if part is not None and isinstance(self.files.get_for(str(part.path), part.engine), LayaError):
             part = None
         if part is None:
-            self._show_estimate(NO_FILE if fields is None or not fields.path.strip() else UNKNOWN)
+            self._show_estimate(no_file() if fields is None or not fields.path.strip() else unknown())
             return
         self.form.estimate.set_pending()
         self._bridge.estimate_model(
@@ -349,7 +351,7 @@ class ModelsPage(QWidget):
 
     def _on_estimate_failed(self, error: LayaError, ticket: int) -> None:
         if ticket == self._estimates:
-            self._show_estimate(replace(UNKNOWN, reason=error.message))
+            self._show_estimate(unknown(error.message))
 
     def _show_estimate(self, words: EstimateWords) -> None:
         self.form.estimate.set_words(words)

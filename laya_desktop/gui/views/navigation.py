@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QVBoxLayout
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views import icons
 
 
@@ -24,7 +25,7 @@ class Navigation(QFrame):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self.setObjectName("navigation")
-        self.setAccessibleName("Pages")
+        self.setAccessibleName(tr("Pages"))
         self.setFixedWidth(theme.NAVIGATION_WIDTH)
         self._group = QButtonGroup(self)
         self.buttons: dict[str, QPushButton] = {}
@@ -37,7 +38,7 @@ class Navigation(QFrame):
             entry.setCheckable(True)
             entry.setIconSize(QSize(18, 18))
             entry.setCursor(Qt.CursorShape.PointingHandCursor)
-            entry.setToolTip(f"Ctrl+{i + 1}")
+            entry.setToolTip(tr("Ctrl+{value}", value=i + 1))
             entry.setAccessibleName(name)
             entry.clicked.connect(lambda _checked=False, n=name: self.page_chosen.emit(n))
             self._group.addButton(entry)

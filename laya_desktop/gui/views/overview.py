@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QSizePolicy, QVB
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.messages import Dialogs
 from laya_desktop.gui.qtmodels.guard_lines import guard_lines
 from laya_desktop.gui.qtmodels.history import History
@@ -29,7 +30,7 @@ from laya_desktop.state.snapshot import NodeSnapshot
 if TYPE_CHECKING:
     from laya_desktop.gui.views.plot_grid import PlotGrid
 
-WINDOWS = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0))
+WINDOWS = ((QT_TR_NOOP("1 min"), 60.0), (QT_TR_NOOP("5 min"), 300.0), (QT_TR_NOOP("30 min"), 1800.0))
 _DRAW_MS = 250
 
 
@@ -71,18 +72,18 @@ class OverviewPage(QWidget):
         self.ranges = QButtonGroup(self)
         buttons = []
         for i, (text, _) in enumerate(WINDOWS):
-            choice = button(text, "segment")
+            choice = button(tr(text), "segment")
             choice.setChecked(i == 0)
             self.ranges.addButton(choice, i)
             buttons.append(choice)
         self.ranges.idClicked.connect(self._on_range)
         self._state = label("", "secondary")
-        self.pause = button("Pause", icon="pause", on_click=self._toggle_pause)
-        self.export = button("Export", icon="export")
+        self.pause = button(tr("Pause"), icon="pause", on_click=self._toggle_pause)
+        self.export = button(tr("Export"), icon="export")
         self.export.setProperty("menu", True)
         menu = QMenu(self.export)
-        self.export_png = QAction("Picture of the plots (PNG)…", menu)
-        self.export_csv = QAction("Values in this range (CSV)…", menu)
+        self.export_png = QAction(tr("Picture of the plots (PNG)…"), menu)
+        self.export_csv = QAction(tr("Values in this range (CSV)…"), menu)
         self.export_png.triggered.connect(lambda _checked=False: self._export_png())
         self.export_csv.triggered.connect(lambda _checked=False: self._export_csv())
         menu.addActions([self.export_png, self.export_csv])
@@ -143,19 +144,21 @@ class OverviewPage(QWidget):
 
     def _toggle_pause(self) -> None:
         self._paused = None if self.paused else self._bridge.snapshot
-        self.pause.setText("Resume" if self.paused else "Pause")
+        self.pause.setText(tr("Resume") if self.paused else tr("Pause"))
         self.pause.set_icon("play" if self.paused else "pause")
         moment = datetime.now().astimezone().strftime("%H:%M:%S")
-        self._state.setText(f"Plots paused at {moment}; values are still recorded." if self.paused else "")
+        self._state.setText(
+            tr("Plots paused at {moment}; values are still recorded.", moment=moment) if self.paused else ""
+        )
         self.draw()
 
     def _export_png(self) -> None:
-        path = self._dialogs.save_path(self, "Export picture", "laya-overview.png", "PNG pictures (*.png)")
+        path = self._dialogs.save_path(self, tr("Export picture"), "laya-overview.png", tr("PNG pictures (*.png)"))
         if path is not None:
             self._write(path, lambda: (self.plots or self).grab().save(str(path), "PNG"))
 
     def _export_csv(self) -> None:
-        path = self._dialogs.save_path(self, "Export values", "laya-overview.csv", "CSV files (*.csv)")
+        path = self._dialogs.save_path(self, tr("Export values"), "laya-overview.csv", tr("CSV files (*.csv)"))
         if path is not None:
             self._write(path, lambda: self._history.export_csv(path, self.window_s))
 
@@ -163,6 +166,6 @@ class OverviewPage(QWidget):
         try:
             done = write()
         except OSError as error:
-            self._state.setText(f"Could not write {path}: {error.strerror}.")
+            self._state.setText(tr("Could not write {path}: {strerror}.", path=path, strerror=error.strerror))
             return
-        self._state.setText(f"Wrote {path}." if done else f"Could not write {path}.")
+        self._state.setText(tr("Wrote {path}.", path=path) if done else tr("Could not write {path}.", path=path))

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QStackedLayout, QVBoxLayout, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.views.inputs import Preview
 from laya_desktop.gui.views.widgets import (
     Card,
@@ -29,10 +30,16 @@ PANEL_WIDTH, PANEL_WIDTH_NARROW, NARROW_PAGE = 380, 312, 1000
 class FormState(Enum):
     """What becomes of what the form holds: in words, and in fewer words for a narrow panel."""
 
-    LIVE = ("Changes act at once; they are kept when you save.", "Acts at once, kept when you save.")
-    NEXT_LOAD = ("Changes take effect at the next load.", "Takes effect at the next load.")
-    WRONG = ("Not in force: put right what is marked below.", "Not in force: see what is marked.")
-    DRAFT = ("A draft: it is not in use until you add it.", "A draft, not in use until added.")
+    LIVE = (
+        QT_TR_NOOP("Changes act at once; they are kept when you save."),
+        QT_TR_NOOP("Acts at once, kept when you save."),
+    )
+    NEXT_LOAD = (QT_TR_NOOP("Changes take effect at the next load."), QT_TR_NOOP("Takes effect at the next load."))
+    WRONG = (
+        QT_TR_NOOP("Not in force: put right what is marked below."),
+        QT_TR_NOOP("Not in force: see what is marked."),
+    )
+    DRAFT = (QT_TR_NOOP("A draft: it is not in use until you add it."), QT_TR_NOOP("A draft, not in use until added."))
 
     @classmethod
     def of(cls, *, draft: bool, problems: bool, waits: bool = False) -> FormState:
@@ -59,9 +66,9 @@ class PartPanel(QWidget):
         self.error: QLabel = label(role="error", wrap=True)
         self.content = QVBoxLayout()
         self.content.setSpacing(theme.SPACE_2)
-        self.preview = Preview("YAML that this form makes")
-        self.add_button = button(f"Add {noun}", "primary", on_click=self.add_clicked.emit)
-        self.discard_button = button("Discard", on_click=self.discard_clicked.emit)
+        self.preview = Preview(tr("YAML that this form makes"))
+        self.add_button = button(tr("Add {noun}", noun=noun), "primary", on_click=self.add_clicked.emit)
+        self.discard_button = button(tr("Discard"), on_click=self.discard_clicked.emit)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty_card(empty))
         self._stack.addWidget(self._form_card())
@@ -85,7 +92,9 @@ class PartPanel(QWidget):
         body.addLayout(self.content)
         body.addSpacing(4)
         body.addWidget(divider())
-        body.addLayout(row(label("YAML", "secondary"), None, CopyButton(self.preview.toPlainText, tooltip="Copy YAML")))
+        body.addLayout(
+            row(label("YAML", "secondary"), None, CopyButton(self.preview.toPlainText, tooltip=tr("Copy YAML")))
+        )
         body.addWidget(self.preview)
         body.addStretch(1)
         footer = row(self.add_button, self.discard_button, None)
@@ -107,10 +116,10 @@ class PartPanel(QWidget):
         """Show the form under a title; a draft can be added, wrong edits can be discarded."""
         draft = state is FormState.DRAFT
         self.title.set_text(title)
-        self.subtitle.set_text(*state.value)
+        self.subtitle.set_text(*map(tr, state.value))
         self.add_button.setVisible(draft)
         self.discard_button.setVisible(draft or state is FormState.WRONG)
-        self.discard_button.setText("Discard draft" if draft else "Discard edits")
+        self.discard_button.setText(tr("Discard draft") if draft else tr("Discard edits"))
         self._stack.setCurrentIndex(1)
 
     def set_error(self, text: str | None) -> None:

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels import playground
 from laya_desktop.gui.qtmodels.chat_client import ChatClient
 from laya_desktop.gui.qtmodels.playground import Destination, Draft, Timings
@@ -29,7 +30,7 @@ from laya_desktop.gui.views.widgets import Card, CopyButton, button, column, lab
 from laya_desktop.state.snapshot import NodeSnapshot
 
 _SIDE_WIDTH, _MESSAGE_HEIGHT, _SYSTEM_HEIGHT = 284, 76, 92
-_ENDINGS = {"stop": "", "length": "stopped at max tokens", "stopped": "stopped by you"}
+_ENDINGS = {"stop": "", "length": QT_TR_NOOP("stopped at max tokens"), "stopped": QT_TR_NOOP("stopped by you")}
 
 
 class MessageInput(QPlainTextEdit):
@@ -61,11 +62,13 @@ class PlaygroundPage(QWidget):
         self.client = ChatClient(self)
         self.transcript = Transcript()
         self.message = MessageInput()
-        self.send_button = button("Send", "primary", on_click=self.send)
-        self.stop_button = button("Stop", "secondary", "stop", on_click=self.client.stop)
-        self.clear_button = button("Clear", "ghost", "trash", on_click=self.clear)
-        self.curl_button = CopyButton(self.curl_text, "Copy as curl", "Copy the request as a curl command")
-        self.python_button = CopyButton(self.python_text, "Copy as Python", "Copy the request as a Python program")
+        self.send_button = button(tr("Send"), "primary", on_click=self.send)
+        self.stop_button = button(tr("Stop"), "secondary", "stop", on_click=self.client.stop)
+        self.clear_button = button(tr("Clear"), "ghost", "trash", on_click=self.clear)
+        self.curl_button = CopyButton(self.curl_text, tr("Copy as curl"), tr("Copy the request as a curl command"))
+        self.python_button = CopyButton(
+            self.python_text, tr("Copy as Python"), tr("Copy the request as a Python program")
+        )
         self.hint = label(role="error", wrap=True)
         self.hint.hide()
         self._build_settings()
@@ -84,7 +87,7 @@ class PlaygroundPage(QWidget):
     def _build_settings(self) -> None:
         self.destination = Choice()
         self.system = QPlainTextEdit()
-        self.system.setPlaceholderText("e.g. Answer in one sentence.")
+        self.system.setPlaceholderText(tr("e.g. Answer in one sentence."))
         self.system.setFixedHeight(_SYSTEM_HEIGHT)
         self.system.setTabChangesFocus(True)
         self.temperature = QDoubleSpinBox()
@@ -95,29 +98,29 @@ class PlaygroundPage(QWidget):
         self.temperature.setValue(-0.1)
         self.max_tokens = QSpinBox()
         self.max_tokens.setRange(0, 1_000_000)
-        self.max_tokens.setSpecialValueText("no limit")
+        self.max_tokens.setSpecialValueText(tr("no limit"))
         self.max_tokens.setValue(256)
         for spin in (self.temperature, self.max_tokens):
             spin.lineEdit().setTextMargins(theme.SPACE_2, 0, 0, 0)
-        self.key = TextInput("the node asks for one")
+        self.key = TextInput(tr("the node asks for one"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
-        self.key_label = label("API key", "hint")
+        self.key_label = label(tr("API key"), "hint")
         for widget, name in (
-            (self.destination, "Send to"),
-            (self.system, "System prompt"),
-            (self.temperature, "Temperature"),
-            (self.max_tokens, "Max tokens"),
-            (self.key, "API key"),
-            (self.message, "Message"),
+            (self.destination, tr("Send to")),
+            (self.system, tr("System prompt")),
+            (self.temperature, tr("Temperature")),
+            (self.max_tokens, tr("Max tokens")),
+            (self.key, tr("API key")),
+            (self.message, tr("Message")),
         ):
             widget.setAccessibleName(name)
 
     def _build_chat(self) -> QVBoxLayout:
-        self.message.setPlaceholderText("Write a message. Enter sends, Shift+Enter makes a new line.")
+        self.message.setPlaceholderText(tr("Write a message. Enter sends, Shift+Enter makes a new line."))
         self.message.setFixedHeight(_MESSAGE_HEIGHT)
-        self.transcript.setPlaceholderText("Choose a route or a model on the right and write a message below.")
+        self.transcript.setPlaceholderText(tr("Choose a route or a model on the right and write a message below."))
         chat = column(spacing=theme.SPACE_2)
-        chat.addLayout(row(label("Playground", "heading"), None, self.curl_button, self.python_button))
+        chat.addLayout(row(label(tr("Playground"), "heading"), None, self.curl_button, self.python_button))
         chat.addWidget(self.transcript, 1)
         chat.addWidget(self.hint)
         chat.addWidget(self.message)
@@ -125,23 +128,23 @@ class PlaygroundPage(QWidget):
         return chat
 
     def _build_side(self) -> QWidget:
-        form, times = Card("Request"), Card("Timing of the last answer")
+        form, times = Card(tr("Request")), Card(tr("Timing of the last answer"))
         pairs: tuple[tuple[QWidget, QWidget], ...] = (
-            (label("Send to", "hint"), self.destination),
+            (label(tr("Send to"), "hint"), self.destination),
             (self.key_label, self.key),
-            (label("System prompt", "hint"), self.system),
+            (label(tr("System prompt"), "hint"), self.system),
         )
         for name, editor in pairs:
             form.body.addWidget(name)
             form.body.addWidget(editor)
         both = row(spacing=theme.SPACE_2)
-        for text, spin in (("Temperature", self.temperature), ("Max tokens", self.max_tokens)):
+        for text, spin in ((tr("Temperature"), self.temperature), (tr("Max tokens"), self.max_tokens)):
             both.addLayout(column(label(text, "hint"), spin, spacing=theme.SPACE_1), 1)
         form.body.addLayout(both)
         grid = QGridLayout()
         grid.setVerticalSpacing(theme.SPACE_1)
         for i, (name_text, value) in enumerate(self.values.items()):
-            grid.addWidget(label(name_text, "secondary"), i, 0)
+            grid.addWidget(label(tr(name_text), "secondary"), i, 0)
             grid.addWidget(value, i, 1, Qt.AlignmentFlag.AlignRight)
         times.body.addLayout(grid)
         times.body.addWidget(self.served_by)
@@ -177,9 +180,9 @@ class PlaygroundPage(QWidget):
         url, destination = self._bridge.snapshot.node.url, self._chosen()
         if url is None or destination is None:
             self._show_hint(
-                "The node is stopped. Press Start in the header, then send again."
+                tr("The node is stopped. Press Start in the header, then send again.")
                 if destination is not None
-                else "There is no route and no model to send to. Add a model on the Models page."
+                else tr("There is no route and no model to send to. Add a model on the Models page.")
             )
             return
         self._show_hint("")
@@ -216,7 +219,7 @@ class PlaygroundPage(QWidget):
         server = snapshot.config.server if snapshot.config else None
         url = snapshot.node.url or (f"http://{server.host}:{server.port}" if server else "")
         written = self.message.toPlainText().strip()
-        draft = self._draft(written or ("" if self._messages else "Hello"))
+        draft = self._draft(written or ("" if self._messages else tr("Hello")))
         return write(url, destination, draft, needs_key=self._needs_key)
 
     def _chosen(self) -> Destination | None:
@@ -244,8 +247,10 @@ class PlaygroundPage(QWidget):
             answer = self.transcript.turns[-1].text if self._answering else ""
             if answer:
                 self._messages += [("user", self._asked), ("assistant", answer)]
-            line = playground.summary(self.client.timings, _ENDINGS.get(reason, reason))
-            self.transcript.add("note", line if answer or reason == "stopped" else f"empty answer  ·  {line}")
+            line = playground.summary(self.client.timings, tr(_ENDINGS.get(reason, reason)))
+            self.transcript.add(
+                "note", line if answer or reason == "stopped" else tr("empty answer  ·  {line}", line=line)
+            )
         self._settle()
 
     def _on_failed(self, text: str) -> None:
@@ -269,7 +274,7 @@ class PlaygroundPage(QWidget):
     def _show_timings(self, timings: Timings) -> None:
         for value, text in zip(self.values.values(), playground.timing_texts(timings), strict=True):
             value.setText(text)
-        parts = [f"Served by {timings.target}" if timings.target else ""]
-        parts += [f"through route {timings.route}" if timings.route else ""]
-        parts += [f"cache {timings.cache}" if timings.cache else ""]
+        parts = [tr("Served by {target}", target=timings.target) if timings.target else ""]
+        parts += [tr("through route {route}", route=timings.route) if timings.route else ""]
+        parts += [tr("cache {cache}", cache=timings.cache) if timings.cache else ""]
         self.served_by.setText(", ".join(p for p in parts if p))

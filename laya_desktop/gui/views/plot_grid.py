@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QWidget
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views.gauge_card import forecast_of, ram_limit, short_gpu_name, vram_limit
 from laya_desktop.gui.views.metric_plot import FUTURE_SHARE, MetricPlot
@@ -17,7 +18,7 @@ from laya_desktop.state.snapshot import NodeSnapshot
 
 MODELS_SHOWN = 3
 _MODEL_LOOKS = (("series_2", False), ("series_3", True), ("series_4", False))
-_NO_GPU = "No GPU to plot"
+_NO_GPU = QT_TR_NOOP("No GPU to plot")
 
 
 def _number(value: float | None) -> str:
@@ -33,9 +34,9 @@ class PlotGrid(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.latency = MetricPlot("Routing latency", "µs, log", Scale("log", low=10, least=10_000), _number)
-        self.tokens = MetricPlot("Token throughput", "per s", Scale("log", low=0, least=100), _number)
-        self.queue = MetricPlot("Queue and in flight", "", Scale(least=4), fmt.count)
+        self.latency = MetricPlot(tr("Routing latency"), tr("µs, log"), Scale("log", low=10, least=10_000), _number)
+        self.tokens = MetricPlot(tr("Token throughput"), tr("per s"), Scale("log", low=0, least=100), _number)
+        self.queue = MetricPlot(tr("Queue and in flight"), "", Scale(least=4), fmt.count)
         self.cpu = MetricPlot("CPU", "%", Scale(top=100), _number)
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
         self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)
@@ -79,7 +80,12 @@ class PlotGrid(QWidget):
         gpu_looks = (("series_3", False), ("series_1", True), ("series_4", False), ("series_2", True))
         self.vram.set_series(
             tuple(
-                Series(f"vram:{g.index}", short_gpu_name(g.name) if len(gpus) == 1 else f"GPU {g.index}", role, dashed)
+                Series(
+                    f"vram:{g.index}",
+                    short_gpu_name(g.name) if len(gpus) == 1 else tr("GPU {index}", index=g.index),
+                    role,
+                    dashed,
+                )
                 for g, (role, dashed) in zip(gpus, gpu_looks, strict=False)
             )
         )
@@ -99,7 +105,9 @@ class PlotGrid(QWidget):
             limits = [v for g in machine.gpus if (v := vram_limit(snapshot, g)) is not None]
             self.vram.set_limit(limits[0] / 1e9 if len(set(limits)) == 1 else None)  # one line for cards of one size
         else:
-            self.vram.set_empty(_NO_GPU, machine.gpu_reason or snapshot.capability.reason or "Not measured yet.")
+            self.vram.set_empty(
+                tr(_NO_GPU), machine.gpu_reason or snapshot.capability.reason or tr("Not measured yet.")
+            )
 
 
 def ram_forecast(snapshot: NodeSnapshot, room_s: float) -> tuple[tuple[float, float], tuple[float, float]] | None:

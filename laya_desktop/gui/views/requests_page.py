@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QButtonGroup, QGridLayout, QMenu, QStackedLayout, 
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels import request_rows
 from laya_desktop.gui.qtmodels.request_table import RequestColumn, RequestTableModel
 from laya_desktop.gui.qtmodels.row_diff import ROW_ROLE, TONE_ROLE
@@ -60,12 +61,14 @@ class RequestDetails(Card):
         super().__init__(spacing=theme.SPACE_2)
         self.request: RequestSnapshot | None = None
         self.request_id = MonoLabel()
-        self.copy_button = CopyButton(lambda: self.request.request_id if self.request else "", tooltip="Copy the id")
+        self.copy_button = CopyButton(
+            lambda: self.request.request_id if self.request else "", tooltip=tr("Copy the id")
+        )
         self.pill = Pill()
         self.path = ElidedLabel("", "mono")
         self.error = label(role="error", wrap=True)
         self.error.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.cancel_button = button("Cancel request", "danger", "stop")
+        self.cancel_button = button(tr("Cancel request"), "danger", "stop")
         self._values = [(label(role="hint"), label()) for _ in request_rows.DETAILS]
         head = row(self.request_id, self.copy_button, self.pill, None, self.cancel_button)
         self.body.addLayout(head)
@@ -89,6 +92,7 @@ class RequestDetails(Card):
             return
         self.request = request
         symbol, word, tone = request_rows.PHASES[request.phase]
+        word = tr(word)
         self.request_id.setText(request.request_id)
         self.pill.set_state(f"{symbol} {word}", _TONES.get(tone, tone), dot=False)
         self.path.set_text(f"{request.method} {request.path}")
@@ -112,15 +116,15 @@ class RequestsPage(QWidget):
         self.details = RequestDetails()
         self.table = self._build_table()
         self.filters = {kind: button(kind, "segment") for kind in request_rows.FILTERS}
-        self.search = TextInput("Filter requests")
-        self.cancel_button = button("Cancel", "secondary", "stop", self.cancel)
+        self.search = TextInput(tr("Filter requests"))
+        self.cancel_button = button(tr("Cancel"), "secondary", "stop", self.cancel)
         self.empty = EmptyState("", icon="requests")
         self._build()
         self._connect()
         self.set_snapshot(bridge.snapshot)
 
     def _build_table(self) -> Table:
-        table = Table("Requests", self._on_key)
+        table = Table(tr("Requests"), self._on_key)
         table.setModel(self.model)
         table.set_columns({int(c): w for c, w in _WIDTHS.items()}, RequestColumn.ERROR)
         table.spare_columns(_SPARED, _LEAST_ERROR)
@@ -130,7 +134,7 @@ class RequestsPage(QWidget):
         return table
 
     def _build(self) -> None:
-        self.search.setAccessibleName("Filter requests")
+        self.search.setAccessibleName(tr("Filter requests"))
         self.search.setClearButtonEnabled(True)
         self.search.setFixedWidth(220)
         group = QButtonGroup(self)
@@ -224,9 +228,9 @@ class RequestsPage(QWidget):
             return
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        copy = QAction("Copy id", menu)
+        copy = QAction(tr("Copy id"), menu)
         copy.triggered.connect(lambda _checked=False: self.details.copy_button.click())
-        cancel = QAction("Cancel request", menu)
+        cancel = QAction(tr("Cancel request"), menu)
         cancel.setEnabled(not request.phase.finished)
         cancel.triggered.connect(lambda _checked=False: self.cancel())
         menu.addActions([copy, cancel])

@@ -13,6 +13,7 @@ from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.actions import Actions
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views.diff_view import DiffView
 from laya_desktop.gui.views.widgets import SectionTitle, button, column, label, row, scrolled
 from laya_desktop.state.snapshot import ConfigStatus
@@ -40,16 +41,16 @@ class ReviewPanel(QFrame):
         self._revision: int | None = None
         self.diff = DiffView()
         self._no_diff = label("", "secondary", wrap=True)
-        self.in_words = button("In words", "segment")
-        self.in_file = button("In the file", "segment")
+        self.in_words = button(tr("In words"), "segment")
+        self.in_file = button(tr("In the file"), "segment")
         choice = QButtonGroup(self)
         for each in (self.in_words, self.in_file):
             choice.addButton(each)
         self.in_words.setChecked(True)
         self.in_file.toggled.connect(self._show_choice)
-        save = button("Save", "primary", on_click=lambda: self._act(actions.save.trigger))
-        revert = button("Revert all", "danger", on_click=lambda: self._act(actions.revert.trigger))
-        save_as = button("Save as…", on_click=lambda: self._act(actions.save_as.trigger))
+        save = button(tr("Save"), "primary", on_click=lambda: self._act(actions.save.trigger))
+        revert = button(tr("Revert all"), "danger", on_click=lambda: self._act(actions.revert.trigger))
+        save_as = button(tr("Save as…"), on_click=lambda: self._act(actions.save_as.trigger))
         layout = column(self._title, self._where, spacing=4)
         layout.addLayout(row(self.in_words, self.in_file, None, spacing=6))
         for item in (self._area, self.diff, self._no_diff):
@@ -76,7 +77,7 @@ class ReviewPanel(QFrame):
             return
         self._shown = status.unsaved
         self._title.setText(fmt.counted(len(status.unsaved), "unsaved change"))
-        self._where.setText("In force on the node; not yet in the file.")
+        self._where.setText(tr("In force on the node; not yet in the file."))
         while (item := self._lines.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()

@@ -8,17 +8,22 @@ from dataclasses import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
 from laya_desktop.gui.qtmodels.route_fields import REGEX_COST, RouteFields
 from laya_desktop.gui.views.inputs import Choice, PairsInput, Switch, TextInput, connect_all
 from laya_desktop.gui.views.widgets import FieldRow
 
-_KINDS = (("prefix", "Prefix"), ("path", "Exact path"), ("regex", "Regex"))
+_KINDS = (("prefix", QT_TR_NOOP("Prefix")), ("path", QT_TR_NOOP("Exact path")), ("regex", QT_TR_NOOP("Regex")))
 _PATH_TIPS = {
-    "prefix": "This path and everything below it. It is stripped; what follows names the API.",
-    "path": "This path and no other.",
-    "regex": "RE2 expression for the whole path.",
+    "prefix": QT_TR_NOOP("This path and everything below it. It is stripped; what follows names the API."),
+    "path": QT_TR_NOOP("This path and no other."),
+    "regex": QT_TR_NOOP("RE2 expression for the whole path."),
 }
-_PRIORITIES = (("interactive", "interactive"), ("normal", "normal"), ("batch", "batch"))
+_PRIORITIES = (
+    ("interactive", QT_TR_NOOP("interactive")),
+    ("normal", QT_TR_NOOP("normal")),
+    ("batch", QT_TR_NOOP("batch")),
+)
 
 
 class RouteForm(QWidget):
@@ -31,35 +36,35 @@ class RouteForm(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = TextInput("a unique name")
-        self.kind = Choice(_KINDS)
+        self.name = TextInput(tr("a unique name"))
+        self.kind = Choice(translated(_KINDS))
         self.path = TextInput("/v1/…", mono=True)
-        self.use_regex = Switch("accept what it costs")
-        self.methods = TextInput("any, or e.g. GET, POST")
+        self.use_regex = Switch(tr("accept what it costs"))
+        self.methods = TextInput(tr("any, or e.g. GET, POST"))
         self.host = TextInput("any", mono=True)
-        self.headers = PairsInput("condition", "X-Header", "any value")
+        self.headers = PairsInput("condition", "X-Header", tr("any value"))
         self.model = TextInput("any")
         self.target = Choice()
         self.fallback = Choice()
-        self.priority = Choice(_PRIORITIES)
+        self.priority = Choice(translated(_PRIORITIES))
         self.timeout = TextInput("300s")
-        self.enabled = Switch("takes requests")
+        self.enabled = Switch(tr("takes requests"))
         self.rows = {
-            "name": FieldRow("Name", self.name),
-            "kind": FieldRow("Match", self.kind),
-            "path": FieldRow("Path", self.path),
-            "use_regex": FieldRow("Use regex", self.use_regex, hint=REGEX_COST),
-            "methods": FieldRow("Methods", self.methods),
-            "host": FieldRow("Host", self.host),
-            "headers": FieldRow("Headers", self.headers),
-            "model": FieldRow("Model id", self.model),
-            "target": FieldRow("Target", self.target),
-            "fallback": FieldRow("Fallback", self.fallback),
-            "priority": FieldRow("Priority", self.priority),
-            "timeout": FieldRow("Timeout", self.timeout),
-            "enabled": FieldRow("Enabled", self.enabled),
+            "name": FieldRow(tr("Name"), self.name),
+            "kind": FieldRow(tr("Match"), self.kind),
+            "path": FieldRow(tr("Path"), self.path),
+            "use_regex": FieldRow(tr("Use regex"), self.use_regex, hint=tr(REGEX_COST)),
+            "methods": FieldRow(tr("Methods"), self.methods),
+            "host": FieldRow(tr("Host"), self.host),
+            "headers": FieldRow(tr("Headers"), self.headers),
+            "model": FieldRow(tr("Model id"), self.model),
+            "target": FieldRow(tr("Target"), self.target),
+            "fallback": FieldRow(tr("Fallback"), self.fallback),
+            "priority": FieldRow(tr("Priority"), self.priority),
+            "timeout": FieldRow(tr("Timeout"), self.timeout),
+            "enabled": FieldRow(tr("Enabled"), self.enabled),
         }
-        self.model.setToolTip("Only requests whose body names this model.")
+        self.model.setToolTip(tr("Only requests whose body names this model."))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
@@ -104,6 +109,6 @@ class RouteForm(QWidget):
     def _show_kind(self) -> None:
         kind = self.kind.value()
         self.rows["use_regex"].setVisible(kind == "regex")
-        self.rows["path"].caption.setText("Regex" if kind == "regex" else "Path")
-        self.path.setToolTip(_PATH_TIPS.get(kind, ""))
+        self.rows["path"].caption.setText(tr("Regex") if kind == "regex" else tr("Path"))
+        self.path.setToolTip(tr(_PATH_TIPS.get(kind, "")))
         self.path.setPlaceholderText("/u/(?P<id>[0-9]+)/chat" if kind == "regex" else "/v1/…")

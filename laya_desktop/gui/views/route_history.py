@@ -12,6 +12,7 @@ from laya_desktop.config.edits import edit
 from laya_desktop.config.schema import NodeConfig, RouteConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 
 _LIMIT = 100
 
@@ -54,7 +55,9 @@ class RouteHistory(QObject):
     def _on_refused(self, error: LayaError) -> None:
         self.stack.clear()
         self._bridge.command_failed.emit(
-            LayaError(f"That cannot be undone any more. {error.message}", hint=error.hint, code=error.code)
+            LayaError(
+                tr("That cannot be undone any more. {message}", message=error.message), hint=error.hint, code=error.code
+            )
         )
 
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.route_fields import METHODS, headers_from_text
 from laya_desktop.gui.views.inputs import Choice, TextInput
 from laya_desktop.gui.views.widgets import Card, button, column, label, row, scrolled, set_property
@@ -31,18 +32,18 @@ class RouteTester(Card):
         self.method.set_value("POST")
         self.path = TextInput("/v1/model/chat/completions", mono=True)
         self.path.set_value("/v1/model/chat/completions")
-        self.headers = TextInput("headers, e.g. X-Tier: pro", mono=True)
-        self.model = TextInput("model id of the body", mono=True)
+        self.headers = TextInput(tr("headers, e.g. X-Tier: pro"), mono=True)
+        self.model = TextInput(tr("model id of the body"), mono=True)
         for widget, name, tip in (
-            (self.method, "Method", ""),
-            (self.path, "Path", "Path of the request"),
-            (self.headers, "Headers", "Headers, e.g. X-Tier: pro; X-Team: blue"),
-            (self.model, "Model id", "The model that the body names; may be empty"),
+            (self.method, tr("Method"), ""),
+            (self.path, tr("Path"), tr("Path of the request")),
+            (self.headers, tr("Headers"), tr("Headers, e.g. X-Tier: pro; X-Team: blue")),
+            (self.model, tr("Model id"), tr("The model that the body names; may be empty")),
         ):
             widget.setAccessibleName(name)
             widget.setToolTip(tip)
         self.method.setFixedWidth(96)
-        self.ask_button = button("Which route?", on_click=self.ask)
+        self.ask_button = button(tr("Which route?"), on_click=self.ask)
         for line in (self.path, self.headers, self.model):
             line.returnPressed.connect(self.ask)
         self.verdict, self.losers = label(), label(role="secondary", wrap=True)
@@ -54,7 +55,7 @@ class RouteTester(Card):
         first.addWidget(self.ask_button)
         second.addWidget(self.headers, 3)
         second.addWidget(self.model, 2)
-        self.body.addLayout(row(label("Try a request", "title"), None, label("nothing is sent", "secondary")))
+        self.body.addLayout(row(label(tr("Try a request"), "title"), None, label(tr("nothing is sent"), "secondary")))
         self.body.addLayout(first)
         self.body.addLayout(second)
         result = QWidget()
@@ -72,7 +73,9 @@ class RouteTester(Card):
         if wrong:
             self._shown = None
             self._show(
-                f"“{wrong}” is not a header.", "Write NAME: VALUE, several with a semicolon between.", "critical"
+                tr("“{wrong}” is not a header.", wrong=wrong),
+                tr("Write NAME: VALUE, several with a semicolon between."),
+                "critical",
             )
             return
         self._asked += 1
@@ -107,23 +110,33 @@ class RouteTester(Card):
         losers = [f"✕ {c.route}: {c.reason}" for c in explanation.candidates if not c.won]
         below = "     ".join(losers)
         if explanation.winner is None:
-            self._show("No route takes it.", f"{explanation.reason}\n{below}".strip(), "warn")
+            self._show(tr("No route takes it."), f"{explanation.reason}\n{below}".strip(), "warn")
             return
         calm, quiet = theme.color("calm").name(), theme.color("secondary").name()
         self.verdict.setText(
-            f'<b style="color:{calm}">✓ {_plain(explanation.winner)}</b> → {_plain(explanation.target or "–")} '
-            f'<span style="color:{quiet}; font-size:{theme.FONT_SECONDARY}px">{_plain(explanation.reason)}</span>'
+            tr(
+                '<b style="color:{calm}">✓ {plain}</b> → {plain2} <span style="color:{quiet}; '
+                'font-size:{FONT_SECONDARY}px">{plain3}</span>',
+                calm=calm,
+                plain=_plain(explanation.winner),
+                plain2=_plain(explanation.target or "–"),
+                quiet=quiet,
+                FONT_SECONDARY=theme.FONT_SECONDARY,
+                plain3=_plain(explanation.reason),
+            )
         )
         self.losers.setText(below)
 
     def _show(self, verdict: str, below: str, role: str) -> None:
         """A verdict that names no winner."""
-        self.verdict.setText(f'<b style="color:{theme.color(role).name()}">{_plain(verdict)}</b>')
+        self.verdict.setText(
+            tr('<b style="color:{name}">{plain}</b>', name=theme.color(role).name(), plain=_plain(verdict))
+        )
         self.losers.setText(below)
 
     def _show_hint(self) -> None:
         self.verdict.setText("")
-        self.losers.setText("Press Enter: the winner is named here, with the reason why each other route loses.")
+        self.losers.setText(tr("Press Enter: the winner is named here, with the reason why each other route loses."))
 
 
 def _plain(text: str) -> str:

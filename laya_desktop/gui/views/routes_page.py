@@ -13,6 +13,7 @@ from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels import route_fields
 from laya_desktop.gui.qtmodels.part_editor import PartEditor
 from laya_desktop.gui.qtmodels.part_kinds import ROUTE_KIND
@@ -56,7 +57,7 @@ class RoutesPage(QWidget):
         self.tester = RouteTester(bridge)
         self.table = self._build_table()
         self.panel = PartPanel(
-            "route", EmptyState("No route selected", "Select a route to edit it, or add one.", icon="routes")
+            "route", EmptyState(tr("No route selected"), tr("Select a route to edit it, or add one."), icon="routes")
         )
         self.panel.content.addWidget(self.form)
         self._build()
@@ -64,7 +65,7 @@ class RoutesPage(QWidget):
         self.set_snapshot(bridge.snapshot)
 
     def _build_table(self) -> Table:
-        table = Table("Routes", self._on_key)
+        table = Table(tr("Routes"), self._on_key)
         table.setModel(self.proxy)
         table.set_columns({RouteColumn.ON: 46}, RouteColumn.MATCH)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -74,22 +75,26 @@ class RoutesPage(QWidget):
         return table
 
     def _build(self) -> None:
-        self.add_button = button("Route", "primary", "plus", self.start_draft)
-        self.copy_button = button("Duplicate", icon="duplicate", on_click=self.duplicate)
-        self.delete_button = button("Delete", icon="trash", on_click=self.delete)
-        self.undo_button = button("Undo", icon="undo", on_click=self.history.stack.undo)
-        for tool, text in ((self.copy_button, "Duplicate"), (self.delete_button, "Delete"), (self.undo_button, "Undo")):
+        self.add_button = button(tr("Route"), "primary", "plus", self.start_draft)
+        self.copy_button = button(tr("Duplicate"), icon="duplicate", on_click=self.duplicate)
+        self.delete_button = button(tr("Delete"), icon="trash", on_click=self.delete)
+        self.undo_button = button(tr("Undo"), icon="undo", on_click=self.history.stack.undo)
+        for tool, text in (
+            (self.copy_button, tr("Duplicate")),
+            (self.delete_button, tr("Delete")),
+            (self.undo_button, tr("Undo")),
+        ):
             tool.setAccessibleName(text)
             tool.setToolTip(text)
-        self.filter = TextInput("Filter routes")
-        self.filter.setAccessibleName("Filter routes")
+        self.filter = TextInput(tr("Filter routes"))
+        self.filter.setAccessibleName(tr("Filter routes"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setFixedWidth(180)
         tools = row(self.add_button, self.copy_button, self.delete_button, self.undo_button, None, self.filter)
         self.empty = EmptyState(
-            "No routes yet",
-            "A route says which requests go to which model. The standard paths under /v1 work without one.",
-            "Add a route",
+            tr("No routes yet"),
+            tr("A route says which requests go to which model. The standard paths under /v1 work without one."),
+            tr("Add a route"),
             "routes",
         )
         self.empty.clicked.connect(self.start_draft)
@@ -119,7 +124,9 @@ class RoutesPage(QWidget):
         self.panel.discard_clicked.connect(self._on_discard)
         self.editor.shown.connect(self._on_shown)
         self.editor.judged.connect(self._on_judged)
-        self.editor.applied.connect(lambda before, after, name: self.history.record(before, after, f"edit {name}"))
+        self.editor.applied.connect(
+            lambda before, after, name: self.history.record(before, after, tr("edit {name}", name=name))
+        )
         self.history.stack.indexChanged.connect(self._on_history)  # a slot of ours: it ends before the stack does
         for keys, action in (
             (QKeySequence.StandardKey.Undo, self.history.stack.undo),
@@ -136,7 +143,11 @@ class RoutesPage(QWidget):
         super().resizeEvent(event)
         narrow = event.size().width() < NARROW_PAGE
         self.panel.fit_page(event.size().width())
-        for tool, text in ((self.copy_button, "Duplicate"), (self.delete_button, "Delete"), (self.undo_button, "Undo")):
+        for tool, text in (
+            (self.copy_button, tr("Duplicate")),
+            (self.delete_button, tr("Delete")),
+            (self.undo_button, tr("Undo")),
+        ):
             tool.setText("" if narrow else text)
         self.filter.setFixedWidth(140 if narrow else 180)
         self._fit_table()
@@ -176,7 +187,7 @@ class RoutesPage(QWidget):
         config, name = self._bridge.config, self.editor.name
         if config is None or name is None:
             return
-        self._change(config, config.without_route(name), f"delete {name}")
+        self._change(config, config.without_route(name), tr("delete {name}", name=name))
         self.editor.forget(name)
 
     def _change(self, before: NodeConfig, after: NodeConfig, text: str) -> None:
@@ -231,7 +242,7 @@ class RoutesPage(QWidget):
         except LayaError as error:
             self._bridge.command_failed.emit(error)
             return
-        self._change(config, after, f"switch {name} {'on' if enabled else 'off'}")
+        self._change(config, after, tr("switch {name} {value}", name=name, value="on" if enabled else "off"))
 
     def _on_discard(self) -> None:
         self.editor.discard()
@@ -251,7 +262,7 @@ class RoutesPage(QWidget):
             self._show_tools()
             return
         state = FormState.of(draft=editor.is_draft, problems=bool(editor.problems))
-        self.panel.show_form(editor.fields.name.strip() or "Unnamed route", state)
+        self.panel.show_form(editor.fields.name.strip() or tr("Unnamed route"), state)
         self.panel.set_error(editor.problems.get(None))
         self.form.set_problems(editor.problems)
         self.panel.preview.set_text(route_fields.yaml_of(editor.fields).rstrip())
@@ -267,8 +278,12 @@ class RoutesPage(QWidget):
     def _show_history(self) -> None:
         stack = self.history.stack
         self.undo_button.setEnabled(stack.canUndo())
-        undo = f"Undo: {stack.undoText()}" if stack.canUndo() else "Nothing to undo"
-        redo = f"\nRedo ({QKeySequence(QKeySequence.StandardKey.Redo).toString()}): {stack.redoText()}"
+        undo = tr("Undo: {undoText}", undoText=stack.undoText()) if stack.canUndo() else tr("Nothing to undo")
+        redo = tr(
+            "\nRedo ({toString}): {redoText}",
+            toString=QKeySequence(QKeySequence.StandardKey.Redo).toString(),
+            redoText=stack.redoText(),
+        )
         self.undo_button.setToolTip(undo + (redo if stack.canRedo() else ""))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QT_TR_NOOP, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from laya_desktop.gui import theme
-from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.views.overlay import Overlay
 from laya_desktop.gui.views.widgets import SectionTitle, button, column, label, row, scrolled
 

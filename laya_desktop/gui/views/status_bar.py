@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.views.gauge_card import forecast_of
 from laya_desktop.gui.views.widgets import label, row, set_property
 from laya_desktop.state.enums import Level
@@ -21,12 +22,12 @@ def status_items(snapshot: NodeSnapshot) -> dict[str, tuple[str, str]]:
     """Text and tone of each item; an empty text hides it."""
     machine = snapshot.machine
     items = {
-        "cpu": (f"CPU {fmt.percent(machine.cpu_percent)}", "secondary"),
+        "cpu": (tr("CPU {percent}", percent=fmt.percent(machine.cpu_percent)), "secondary"),
         "ram": _headroom(snapshot, "RAM", machine.ram_available_bytes, "ram"),
         "vram": ("", "secondary"),
         "tokens": (fmt.rate(snapshot.decode_tokens_per_s), "secondary"),
-        "queue": (f"{fmt.count(snapshot.waiting)} waiting", "secondary"),
-        "routing": (f"routing p99 {fmt.micros(snapshot.routing.p99_us)}", "secondary"),
+        "queue": (tr("{waiting} waiting", waiting=fmt.count(snapshot.waiting)), "secondary"),
+        "routing": (tr("routing p99 {p99_us}", p99_us=fmt.micros(snapshot.routing.p99_us)), "secondary"),
     }
     frees = [
         (g.vram_total_bytes - g.vram_used_bytes, g.index)
@@ -46,7 +47,7 @@ def status_items(snapshot: NodeSnapshot) -> dict[str, tuple[str, str]]:
 def _headroom(snapshot: NodeSnapshot, name: str, free_bytes: int | None, resource: str) -> tuple[str, str]:
     if free_bytes is None:
         return f"{name} {fmt.NONE}", "secondary"
-    text = f"{name} {fmt.size(free_bytes)} free"
+    text = tr("{name} {free_bytes} free", name=name, free_bytes=fmt.size(free_bytes))
     forecast = forecast_of(snapshot, resource)
     if forecast is None or forecast.level is Level.CALM:
         return text, "secondary"
@@ -77,7 +78,7 @@ class StatusBar(QFrame):
                 item.setVisible(bool(text))
             set_property(item, "tone", tone)
         path = snapshot.config_status.path
-        name = path.replace("\\", "/").rsplit("/", 1)[-1] if path else "not saved yet"
+        name = path.replace("\\", "/").rsplit("/", 1)[-1] if path else tr("not saved yet")
         if self.file.text() != name:
             self.file.setText(name)
             self.file.setToolTip(path or "")

@@ -14,8 +14,9 @@ from PySide6.QtGui import QFont, QTextBlockFormat, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QTextEdit
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 
-_NAMES = {"user": "You", "assistant": "Answer"}
+_NAMES = {"user": QT_TR_NOOP("You"), "assistant": QT_TR_NOOP("Answer")}
 _ROLES = {"user": "accent_text", "assistant": "calm", "note": "secondary", "error": "critical"}
 
 
@@ -36,7 +37,7 @@ class Transcript(QTextEdit):
         super().__init__()
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(tr("Conversation"))
         self.setProperty("role", "transcript")
         self.document().setDocumentMargin(theme.SPACE_3)
 
@@ -66,7 +67,7 @@ class Transcript(QTextEdit):
 
     def _write(self, cursor: QTextCursor, turn: Turn) -> None:
         quiet = turn.kind in ("note", "error")
-        name = _NAMES.get(turn.kind)
+        name = tr(_NAMES[turn.kind]) if turn.kind in _NAMES else None
         for i, text in enumerate((name, turn.text)):
             if text is None:
                 continue

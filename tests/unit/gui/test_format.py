@@ -82,7 +82,7 @@ def test_counts():
     assert fmt.count(None) == "–"
     assert fmt.counted(1, "unsaved change") == "1 unsaved change"
     assert fmt.counted(2, "unsaved change") == "2 unsaved changes"
-    assert fmt.counted(2, "entry", "entries") == "2 entries"
+    assert fmt.counted(1200, "token") == "1,200 tokens"
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, "–"), (0, "0 %"), (0.2, "<1 %"), (71.4, "71 %"), (100, "100 %")])
