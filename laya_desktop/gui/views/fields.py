@@ -35,7 +35,7 @@ class FieldRow(QWidget):
         self.editor = editor
         self.caption = label(text)
         self.caption.setBuddy(editor)
-        editor.setAccessibleName(text)
+        (editor.focusProxy() or editor).setAccessibleName(text)
         self._error = label(role="error", wrap=True)
         self._hint = label(hint or "", "hint", wrap=True)
         self._error.hide()

@@ -60,6 +60,8 @@ class LogsPage(QWidget):
         self.level.set_value("info")
         self.text.setPlaceholderText(tr("Filter messages"))
         self.text.setClearButtonEnabled(True)
+        self.level.setAccessibleName(tr("Least level shown"))
+        self.text.setAccessibleName(tr("Filter messages"))
         self.level.setFixedWidth(170)
         self.text.setMinimumWidth(120)
         self.text.setMaximumWidth(240)

@@ -24,7 +24,7 @@ from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views import gauge_card
 from laya_desktop.gui.views.gauge_card import GaugeCard
 from laya_desktop.gui.views.guard_panel import GuardPanel
-from laya_desktop.gui.views.widgets import button, label, row
+from laya_desktop.gui.views.widgets import button, label, row, scrolled
 from laya_desktop.state.snapshot import NodeSnapshot
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ class OverviewPage(QWidget):
         self.plots: PlotGrid | None = None
         self._paused: NodeSnapshot | None = None
         self.cards = tuple(GaugeCard() for _ in range(4))
-        self._body = QVBoxLayout(self)
+        content = QWidget()
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scrolled(content))  # a low window with alerts open: plots keep their height
+        self._body = QVBoxLayout(content)
         self._body.setContentsMargins(*(theme.SPACE_4,) * 4)
         self._body.setSpacing(theme.SPACE_3)
         cards = row(*self.cards, spacing=theme.SPACE_3)

@@ -5,6 +5,7 @@ Which curves there are follows the models that are loaded: at most three get cur
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from laya_desktop.gui import format as fmt
@@ -17,6 +18,8 @@ from laya_desktop.gui.views.plot_scale import Scale, Series
 from laya_desktop.state.snapshot import NodeSnapshot
 
 MODELS_SHOWN = 3
+LEAST_PLOT_PX = 148
+"""A plot that is lower than this says nothing; the page scrolls then."""
 _MODEL_LOOKS = (("series_2", False), ("series_3", True), ("series_4", False))
 _NO_GPU = QT_TR_NOOP("No GPU to plot")
 
@@ -34,6 +37,8 @@ class PlotGrid(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs to the right in every language
+        self.setMinimumHeight(2 * LEAST_PLOT_PX + theme.SPACE_3)
         self.latency = MetricPlot(tr("Routing latency"), tr("µs, log"), Scale("log", low=10, least=10_000), _number)
         self.tokens = MetricPlot(tr("Token throughput"), tr("per s"), Scale("log", low=0, least=100), _number)
         self.queue = MetricPlot(tr("Queue and in flight"), "", Scale(least=4), fmt.count)
