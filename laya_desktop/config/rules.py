@@ -213,6 +213,11 @@ def _no_switch(value: object) -> object:
     return "off" if value is False else value
 
 
+def on_off(value: object) -> object:
+    """As ``_no_switch``, for ``on`` too."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 def _auto_or_count(low: int, high: int) -> BeforeValidator:
     def check(value: object) -> object:
         text = value.strip().lower() if isinstance(value, str) else ""

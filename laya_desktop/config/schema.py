@@ -118,6 +118,18 @@ class CacheConfig(_Frozen):
     """How long an answer is kept, e.g. 10m."""
 
 
+KvType = Literal["f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+
+
+class RopeConfig(_Frozen):
+    """Rotary position embedding; null: the model's own value."""
+
+    freq_base: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    """Base frequency."""
+    freq_scale: Annotated[float, Field(gt=0, le=1000)] | None = None
+    """Frequency scale: 0.5 stretches the context to twice its length."""
+
+
 class ModelConfig(_Frozen):
     """One LLM and how it is loaded."""
 
@@ -154,10 +166,38 @@ class ModelConfig(_Frozen):
     """Processes that each hold the model with batch_size slots; requests go to the least busy one."""
     warmup: bool = True
     """Run a first decode while loading, so that the first answer is not slow."""
+    kv_type: KvType = "f16"
+    """Type of the KV cache's keys and values. q8_0 takes about half the memory of f16. A quantised one needs flash
+    attention. llama_cpp only."""
+    flash_attention: Annotated[Literal["auto", "on", "off"], BeforeValidator(rules.on_off)] = "auto"
+    """auto: where the device and the model allow it; on; off. llama_cpp only."""
+    mmap: bool = True
+    """Map the file, so that the system may drop and reread the weights; false: read them into memory. llama_cpp
+    only."""
+    mlock: bool = False
+    """Ask the system to keep the weights in RAM. llama_cpp only."""
+    rope: RopeConfig = RopeConfig()
+    """Rotary position embedding. llama_cpp only."""
     queue: QueueConfig = QueueConfig()
     """Its bounded queue."""
     cache: CacheConfig = CacheConfig()
     """Its response cache."""
+
+    @model_validator(mode="after")
+    def _loading_agrees(self) -> Self:
+        faults: list[tuple[tuple[str | int, ...], str]] = []
+        if self.flash_attention == "off" and self.kv_type.startswith("q"):
+            text = f"A KV cache of type {self.kv_type} needs flash attention, which is off."
+            faults.append((("kv_type",), f"{text} Set flash_attention to auto or on, or kv_type to f16."))
+        if self.engine == "transformers":
+            changed = [k for k in _LLAMA_ONLY if getattr(self, k) != type(self).model_fields[k].default]
+            faults += [((k,), f"{k} works with engine llama_cpp only. Leave it out.") for k in changed]
+        if faults:
+            raise invalid("ModelConfig", faults)
+        return self
+
+
+_LLAMA_ONLY = ("kv_type", "flash_attention", "mmap", "mlock", "rope")
 
 
 class HealthConfig(_Frozen):

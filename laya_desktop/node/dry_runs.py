@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Executor
 from pathlib import Path
 
+import msgspec
+
 from laya_desktop.node.engines.base import DryRun, DryRunDone, EngineParams
 from laya_desktop.node.engines.oneshot import ask
 
@@ -38,8 +40,7 @@ def file_identity(path: str) -> Hashable:
 
 def load_key(params: EngineParams, identity: Hashable) -> Hashable:
     """What decides how much memory a load takes."""
-    p = params
-    return identity or p.path, p.engine, p.device, p.gpu_layers, p.slots, p.max_seq_len, p.memory_limit_bytes
+    return identity or params.path, msgspec.structs.replace(params, name="", path="", threads=1, warmup=True)
 
 
 class DryRuns:

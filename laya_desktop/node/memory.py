@@ -14,8 +14,9 @@ import msgspec
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.dry_runs import Ask, ask_worker
-from laya_desktop.node.engines.base import DryRunDone, EngineLoadError, EngineParams
+from laya_desktop.node.engines.base import DryRunDone, EngineLoadError
 from laya_desktop.node.engines.fake import parse_path
+from laya_desktop.node.params import params_at
 from laya_desktop.state.enums import Verdict
 from laya_desktop.state.snapshot import MemoryEstimate
 
@@ -38,16 +39,8 @@ async def estimate(
     """
     if model.engine == "fake":
         return _of_fake(str(path), free_bytes)
-    params = EngineParams(
-        name=model.name,
-        path=str(path),
-        device=device,
-        gpu_layers=None if model.gpu_layers == "auto" else model.gpu_layers,
-        slots=model.batch_size,
-        max_seq_len=model.max_seq_len,
-    )
     try:
-        answer = await dry_run(params)
+        answer = await dry_run(params_at(model, str(path), device))
     except LayaError as error:
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)

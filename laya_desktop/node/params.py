@@ -10,7 +10,10 @@ from laya_desktop.config.paths import resolve_model_path
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.node.engines.base import EngineParams
 
-LOAD_KEYS = ("path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker", "replicas")
+LOAD_KEYS = (
+    "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker", "replicas",
+    "kv_type", "flash_attention", "mmap", "mlock", "rope",
+)  # fmt: skip
 """Settings that act when a model is loaded; the others act at once."""
 
 
@@ -42,14 +45,25 @@ def engine_params(model: ModelConfig, device: str | None, config_dir: Path | Non
         else model.num_worker
     )
     path = str(model.path) if model.engine == "fake" else str(resolve_model_path(model, config_dir))
+    return params_at(model, path, device or model.device, threads)
+
+
+def params_at(model: ModelConfig, path: str, device: str, threads: int = 1) -> EngineParams:
+    """The model's settings for a file that has been found already."""
     return EngineParams(
         name=model.name,
         path=path,
         engine=model.engine,
-        device=device or model.device,
+        device=device,
         gpu_layers=None if model.gpu_layers == "auto" else model.gpu_layers,
         slots=model.batch_size,
         max_seq_len=model.max_seq_len,
         threads=threads,
         warmup=model.warmup,
+        kv_type=model.kv_type,
+        flash_attention=model.flash_attention,
+        mmap=model.mmap,
+        mlock=model.mlock,
+        rope_freq_base=model.rope.freq_base,
+        rope_freq_scale=model.rope.freq_scale,
     )

@@ -325,3 +325,38 @@ def test_a_context_that_cannot_be_is_called_so() -> None:
     )
     assert found.verdict is Verdict.WILL_NOT_FIT
     assert "max_seq_len" in found.reason
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kv_type": "q8_0", "flash_attention": "on"},
+        {"kv_type": "q4_0"},
+        {"kv_type": "f32", "flash_attention": "off"},
+        {"mmap": False},
+        {"rope_freq_base": 100_000.0, "rope_freq_scale": 1.0},
+    ],
+)
+def test_a_model_answers_with_every_way_of_loading_it(changes: dict[str, object]) -> None:
+    harness = DirectHarness(create_engine("llama_cpp"), params(**changes))
+    try:
+        question = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
+        words, _ = Talk(harness).say(messages=question, max_tokens=8, sampling=GREEDY)
+        assert "Paris" in words
+    finally:
+        harness.close()
+
+
+def test_a_quantised_cache_is_counted_as_what_it_is() -> None:
+    async def cache(**changes: object) -> int:
+        model = ModelConfig(name="m", path=demo_model(), **changes)  # type: ignore[arg-type]
+        found = await estimate(model, Path(demo_model()), "cpu", 2**34)
+        assert found.kv_cache_bytes is not None
+        return found.kv_cache_bytes
+
+    async def script() -> tuple[int, int, int]:
+        return await cache(), await cache(kv_type="q8_0"), await cache(kv_type="q4_0")
+
+    plain, eight, four = asyncio.run(script())
+    assert eight / plain == pytest.approx(34 / 64, rel=0.01), "34 bytes for 32 values"
+    assert four / plain == pytest.approx(18 / 64, rel=0.01), "18 bytes for 32 values"

@@ -31,6 +31,13 @@ class EngineParams(Message, frozen=True):
     """Tokens of context per slot."""
     threads: int = 1
     warmup: bool = True
+    kv_type: str = "f16"
+    flash_attention: Literal["auto", "on", "off"] = "auto"
+    mmap: bool = True
+    mlock: bool = False
+    rope_freq_base: float | None = None
+    """None: the model's own."""
+    rope_freq_scale: float | None = None
     memory_limit_bytes: int | None = None
     """RAM that a model on the CPU may hold besides mapped files; the kernel refuses it more. None: no limit."""
 

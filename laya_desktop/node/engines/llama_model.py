@@ -31,6 +31,24 @@ _MOST_CELLS = 2**26
 """llama.cpp's bookkeeping alone takes some 50 bytes a cell, in a dry run too; beyond this it asks for gigabytes."""
 
 
+_KV_TYPES = {
+    name: int(getattr(lib, f"GGML_TYPE_{name.upper()}"))
+    for name in ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+}
+_FLASH_ATTENTION = {
+    "auto": lib.LLAMA_FLASH_ATTN_TYPE_AUTO,
+    "on": lib.LLAMA_FLASH_ATTN_TYPE_ENABLED,
+    "off": lib.LLAMA_FLASH_ATTN_TYPE_DISABLED,
+}
+_LOAD_MODES = {
+    (True, False): lib.LLAMA_LOAD_MODE_AUTO,
+    (True, True): lib.LLAMA_LOAD_MODE_MMAP_MLOCK,
+    (False, False): lib.LLAMA_LOAD_MODE_NONE,
+    (False, True): lib.LLAMA_LOAD_MODE_MLOCK,
+}
+"""By (mmap, mlock). AUTO is llama.cpp's own default, which maps where the device can."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where a model goes. An empty device list is the CPU."""
@@ -138,7 +156,7 @@ def open_model(
     _check_numbers(params)
     with llama_library.recorded_log() as log:
         devices = (ctypes.c_void_p * (len(placement.handles) + 1))(*placement.handles, None)
-        model_params = _model_params(placement, devices, dry)
+        model_params = _model_params(params, placement, devices, dry)
 
         @lib.llama_progress_callback  # type: ignore[untyped-decorator]
         def on_progress(value: float, _user_data: object) -> bool:
@@ -160,10 +178,11 @@ def open_model(
         return OpenModel(model, context, placement, log)
 
 
-def _model_params(placement: Placement, devices: ctypes.Array[ctypes.c_void_p], dry: bool) -> Any:
+def _model_params(wanted: EngineParams, placement: Placement, devices: ctypes.Array[ctypes.c_void_p], dry: bool) -> Any:
     params = lib.llama_model_default_params()
     params.devices = ctypes.cast(devices, ctypes.c_void_p)
     params.n_gpu_layers = placement.gpu_layers
+    params.load_mode = _LOAD_MODES[wanted.mmap, wanted.mlock]
     if dry:
         params.no_alloc = True
         params.load_mode = lib.LLAMA_LOAD_MODE_NONE
@@ -177,7 +196,10 @@ def _context_params(params: EngineParams) -> Any:
     out.n_batch = out.n_ubatch = BATCH_TOKENS
     out.n_outputs_max = params.slots
     out.n_threads = out.n_threads_batch = params.threads
-    out.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+    out.flash_attn_type = _FLASH_ATTENTION[params.flash_attention]
+    out.type_k = out.type_v = _KV_TYPES[params.kv_type]
+    out.rope_freq_base = params.rope_freq_base or 0.0
+    out.rope_freq_scale = params.rope_freq_scale or 0.0
     out.kv_unified = False
     out.swa_full = False
     out.no_perf = True

@@ -31,6 +31,7 @@ def test_answers_are_kept_by_file_and_parameters(tmp_path: Path) -> None:
 
         assert [await run(), await run(), await run(name="other", threads=7)] == [1, 0, 0]
         assert [await run(slots=2), await run(max_seq_len=1024), await run(slots=2)] == [1, 1, 0]
+        assert [await run(kv_type="q8_0"), await run(flash_attention="off"), await run(kv_type="q8_0")] == [1, 1, 0]
         file.write_bytes(b"another")
         assert [await run(), await run()] == [1, 0]
         os.utime(file, ns=(1, 1))
