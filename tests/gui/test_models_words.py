@@ -260,3 +260,11 @@ def test_curl_without_a_route_names_the_model_on_the_standard_path() -> None:
     words = shlex.split(curl_text("it's", None, NodeConfig()))
     assert words[2] == "http://127.0.0.1:5292/v1/chat/completions"
     assert "it's" in words[-1]
+
+
+def test_how_a_model_is_loaded_survives_the_form() -> None:
+    model = ModelConfig(name="m", path="m.gguf", kv_type="q8_0", flash_attention="on", mmap=False, mlock=True,
+                        rope={"freq_base": 1e5})  # fmt: skip
+    assert ModelConfig(**mf.data_of(mf.fields_of(model))) == model
+    plain = mf.data_of(mf.fields_of(ModelConfig(name="m", path="m.gguf")))
+    assert plain == {"name": "m", "path": "m.gguf"}, "defaults are left out"

@@ -25,7 +25,8 @@ _DEVICES = {"cpu": "CPU", "gpu": "GPU"}
 class EstimateWords:
     """Texts and shares of the bar. Shares are of the longer of "needed" and "free", 0.0 to 1.0.
 
-    ``limit`` is where free memory ends when more is needed; None: everything fits in.
+    Shares are named by their untranslated keys. ``limit`` is where free memory ends when more is needed; None:
+    everything fits in.
     """
 
     title: str
@@ -50,9 +51,9 @@ def unknown(reason: str = "") -> EstimateWords:
 def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
     """An estimate as the bar shows it; what is unknown is left out, never zero."""
     parts = [
-        (tr("weights"), estimate.weights_bytes),
-        (tr("KV cache"), estimate.kv_cache_bytes),
-        (tr("compute"), estimate.compute_bytes),
+        (QT_TR_NOOP("weights"), estimate.weights_bytes),
+        (QT_TR_NOOP("KV cache"), estimate.kv_cache_bytes),
+        (QT_TR_NOOP("compute"), estimate.compute_bytes),
     ]
     known = [(name, size) for name, size in parts if size is not None]
     total = estimate.total_bytes if estimate.total_bytes is not None else sum(size for _, size in known)
@@ -60,7 +61,7 @@ def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
     device = estimate.device.lower().partition(":")[0]
     whole = max(total, free or 0)
     verdict, tone = _VERDICTS[estimate.verdict]
-    sizes = [f"{name} {fmt.size(size)}" for name, size in known]
+    sizes = [f"{tr(name)} {fmt.size(size)}" for name, size in known]
     if free is not None:
         sizes.append(tr("{free} free", free=fmt.size(free)))
     return EstimateWords(

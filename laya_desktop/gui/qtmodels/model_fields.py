@@ -31,6 +31,7 @@ _SHOWN = frozenset(
     (
         "name", "aliases", "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker",
         "mem_fraction", "preload", "idle_unload", "pin", "replicas", "warmup", "queue", "cache",
+        "kv_type", "flash_attention", "mmap", "mlock",
     )
 )  # fmt: skip
 _FIELDS = (_SHOWN - {"mem_fraction", "queue"}) | {"mem_percent", "policy", "max_waiting", "max_wait"}
@@ -65,6 +66,10 @@ class ModelFields:
     replicas: str = ""
     cache: bool = False
     pin: bool = False
+    kv_type: str = "f16"
+    flash_attention: str = "auto"
+    mmap: bool = True
+    mlock: bool = False
     kept: Mapping[str, Any] = field(default_factory=dict)
     """Keys that the form does not show."""
     kept_cache: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +99,10 @@ def fields_of(model: ModelConfig) -> ModelFields:
         replicas="" if model.replicas == 1 else str(model.replicas),
         cache=model.cache.enabled,
         pin=model.pin,
+        kv_type=model.kv_type,
+        flash_attention=model.flash_attention,
+        mmap=model.mmap,
+        mlock=model.mlock,
         kept={key: value for key, value in data.items() if key not in _SHOWN},
         kept_cache={key: value for key, value in cache.items() if key != "enabled"},
     )
@@ -118,6 +127,10 @@ def data_of(fields: ModelFields) -> dict[str, Any]:
     _put(data, "idle_unload", fields.idle_unload.strip(), None)
     _put(data, "pin", fields.pin, False)
     _put(data, "replicas", _number(fields.replicas), 1)
+    _put(data, "kv_type", fields.kv_type, "f16")
+    _put(data, "flash_attention", fields.flash_attention, "auto")
+    _put(data, "mmap", fields.mmap, True)
+    _put(data, "mlock", fields.mlock, False)
     queue: dict[str, Any] = {}
     _put(queue, "policy", fields.policy, _QUEUE.policy)
     _put(queue, "max_waiting", _number(fields.max_waiting), _QUEUE.max_waiting)

@@ -21,7 +21,11 @@ from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
 _ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
 _POLICIES = (("fifo", QT_TR_NOOP("first come, first served")), ("priority", QT_TR_NOOP("by priority")))
-_ROLES = {"weights": "series_1", "KV cache": "series_3", "compute": "series_4"}
+_KV_TYPES = tuple((name, name) for name in ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "f32"))
+_FLASH = (("auto", "auto"), ("on", QT_TR_NOOP("on")), ("off", QT_TR_NOOP("off")))
+_ADVANCED = ("kv_type", "flash_attention", "mmap", "mlock")
+"""Rows that are folded away until they are asked for, or one of them is wrong or differs from its default."""
+_ROLES = {QT_TR_NOOP("weights"): "series_1", QT_TR_NOOP("KV cache"): "series_3", QT_TR_NOOP("compute"): "series_4"}
 _HELD = ("name", "path")
 """Fields that act when they are left: a half-typed name or path is nobody's wish."""
 
@@ -52,7 +56,7 @@ class EstimateBar(QWidget):
         self.title.setText(words.title)
         self.verdict.setText(words.verdict)
         set_property(self.verdict, "tone", words.tone)
-        self.bar.set_parts([BarPart(share, _ROLES[name], name) for name, share in words.shares], words.limit)
+        self.bar.set_parts([BarPart(share, _ROLES[name], tr(name)) for name, share in words.shares], words.limit)
         self.caption.setText(words.caption)
         self.reason.setText(words.reason)
         set_property(self.reason, "tone", "warn" if words.tone == "warn" else "")
@@ -120,6 +124,10 @@ class ModelForm(QWidget):
         self.replicas = TextInput("1")
         self.aliases = TextInput("none")
         self.engine = Choice(_ENGINES)
+        self.kv_type = Choice(_KV_TYPES)
+        self.flash_attention = Choice(translated(_FLASH))
+        self.mmap = Switch(tr("let the system drop and reread it"))
+        self.mlock = Switch(tr("keep the weights in RAM"))
         self.rows = {
             "name": FieldRow(tr("Name"), self.name),
             "path": FieldRow(tr("File"), self.path),
@@ -140,6 +148,10 @@ class ModelForm(QWidget):
             "replicas": FieldRow(tr("Replicas"), self.replicas),
             "aliases": FieldRow(tr("Aliases"), self.aliases),
             "engine": FieldRow(tr("Engine"), self.engine),
+            "kv_type": FieldRow(tr("KV cache type"), self.kv_type, key="kv_type"),
+            "flash_attention": FieldRow(tr("Flash attention"), self.flash_attention),
+            "mmap": FieldRow(tr("Map the file"), self.mmap),
+            "mlock": FieldRow(tr("Lock"), self.mlock),
         }
         self.max_seq_len.setToolTip(tr("Tokens of context for each slot."))
         self.batch_size.setToolTip(tr("Sequences decoded together."))
@@ -151,7 +163,13 @@ class ModelForm(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
         layout.addWidget(self.estimate)
-        layout.addLayout(column(*self.rows.values(), spacing=6))
+        self.advanced = Switch(tr("Advanced"))
+        self.advanced.toggled.connect(self._show_advanced)
+        self.kv_type.setToolTip(tr("q8_0 takes about half the memory of f16. A quantised type needs flash attention."))
+        hidden = [self.rows[key] for key in _ADVANCED]
+        shown = [line for key, line in self.rows.items() if key not in _ADVANCED]
+        layout.addLayout(column(*shown, self.advanced, *hidden, spacing=6))
+        self._show_advanced(False)
         self._connect()
 
     def _connect(self) -> None:
@@ -174,6 +192,9 @@ class ModelForm(QWidget):
         for key, editor in self._editors.items():
             editor.set_value(getattr(fields, key))
         self._show_device()
+        default = ModelFields()
+        if any(getattr(fields, key) != getattr(default, key) for key in _ADVANCED):
+            self.advanced.setChecked(True)
 
     def set_machine(self, gpus: Iterable[int], cores: int | None, guard_percent: float) -> None:
         """Offer this machine's devices, and say what the defaults come to."""
@@ -185,6 +206,8 @@ class ModelForm(QWidget):
 
     def set_problems(self, problems: dict[str | None, str], file_problem: str | None) -> None:
         """Show each problem under its field; ``file_problem``: what is wrong with the file itself."""
+        if any(key in problems for key in _ADVANCED):
+            self.advanced.setChecked(True)
         for key, line in self.rows.items():
             line.set_error(problems.get(key) or (file_problem if key == "path" else None))
 
@@ -195,6 +218,10 @@ class ModelForm(QWidget):
     def _tell(self, hold: bool) -> None:
         self._show_device()
         self.edited.emit(self.fields(), hold)
+
+    def _show_advanced(self, shown: bool) -> None:
+        for key in _ADVANCED:
+            self.rows[key].setVisible(shown)
 
     def _show_device(self) -> None:
         self.gpu_layers.setEnabled(self.device.value() != "cpu")
