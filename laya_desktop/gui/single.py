@@ -78,8 +78,8 @@ class Instance(QObject):
 
 def claim(config: Path | None = None, load: str | None = None) -> Instance | None:
     """Become the window of this configuration folder; None: another one is, and has taken the wish."""
-    name = socket_name()
     paths.state_dir().mkdir(parents=True, exist_ok=True)
+    name = socket_name()
     lock = QLockFile(str(paths.state_dir() / "start.lock"))  # two starts at once: one after the other
     lock.tryLock(_LOCK_MS)
     try:
