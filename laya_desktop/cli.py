@@ -119,11 +119,16 @@ def _estimate(argv: list[str]) -> int:
     parser.add_argument("--device", default="auto", help="auto, cpu, gpu or gpu:N")
     parser.add_argument("--max-seq-len", type=int, default=4096)
     parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--kv-type", default="f16", help="type of the KV cache: f16, q8_0, q4_0 …")
+    parser.add_argument("--flash-attention", default="auto", help="auto, on or off")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     from laya_desktop import commands
 
-    estimate = commands.estimate(args.file, args.device, args.max_seq_len, args.batch_size)
+    estimate = commands.estimate(
+        args.file, args.device, args.max_seq_len, args.batch_size,
+        kv_type=args.kv_type, flash_attention=args.flash_attention,
+    )  # fmt: skip
     if args.json:
         import msgspec
 

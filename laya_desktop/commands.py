@@ -7,6 +7,8 @@ import concurrent.futures
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from laya_desktop import paths
 from laya_desktop.config.paths import model_folders
 from laya_desktop.config.report import check
@@ -31,8 +33,19 @@ def explain(config: Path, method: str, path: str, headers: dict[str, str], model
     return RoutingTable.compile(document.config).explain(method, path, headers, model)
 
 
-def estimate(file: Path, device: str, max_seq_len: int, batch_size: int) -> MemoryEstimate:
-    """What a model file would take, against what is free now. Raises LayaError."""
+def estimate(file: Path, device: str, max_seq_len: int, batch_size: int, **settings: object) -> MemoryEstimate:
+    """What a model file would take, against what is free now.
+
+    Args:
+        file: the model file or folder.
+        device: ``auto``, ``cpu``, ``gpu`` or ``gpu:N``.
+        max_seq_len: tokens of context per slot.
+        batch_size: slots.
+        settings: more of ``ModelConfig``'s fields, e.g. ``kv_type``.
+
+    Raises:
+        LayaError: a setting is not valid.
+    """
     try:
         model = ModelConfig(
             name=file.stem,
@@ -41,9 +54,11 @@ def estimate(file: Path, device: str, max_seq_len: int, batch_size: int) -> Memo
             device=device,
             max_seq_len=max_seq_len,
             batch_size=batch_size,
+            **settings,
         )
-    except ValueError as error:
-        raise LayaError(f"Not a valid model setting: {error}", code="invalid_config", status=400) from None
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+        raise LayaError(f"Not a valid model setting: {faults}", code="invalid_config", status=400) from None
     return asyncio.run(_estimate(model))
 
 

@@ -23,6 +23,8 @@ from laya_desktop.state.snapshot import MemoryEstimate
 TIGHT_FRACTION = 0.9
 """Above this share of what is free a load is called tight: other programs move, and estimates leave out some MB."""
 _CONTEXT_STEP = 256
+_Q8_SHARE = 34 / 64
+"""Of f16: ggml's q8_0 stores 32 values in 34 bytes."""
 
 
 async def estimate(
@@ -44,7 +46,9 @@ async def estimate(
     except LayaError as error:
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)
-    return judge(for_replicas(answer, model.replicas), model.batch_size, model.max_seq_len, free_bytes)
+    can_quantise = model.engine == "llama_cpp" and model.kv_type == "f16" and model.flash_attention != "off"
+    run = for_replicas(answer, model.replicas)
+    return judge(run, model.batch_size, model.max_seq_len, free_bytes, can_quantise=can_quantise)
 
 
 def for_replicas(run: DryRunDone, replicas: int) -> DryRunDone:
@@ -79,10 +83,13 @@ def _of_fake(path: str, free_bytes: int | None) -> MemoryEstimate:
     return MemoryEstimate(verdict, reason, "fake", weights_bytes=claimed, total_bytes=claimed, free_bytes=free_bytes)
 
 
-def judge(run: DryRunDone, slots: int, max_seq_len: int, free_bytes: int | None) -> MemoryEstimate:
+def judge(
+    run: DryRunDone, slots: int, max_seq_len: int, free_bytes: int | None, *, can_quantise: bool = False
+) -> MemoryEstimate:
     """The verdict on a dry run's figures.
 
     On a GPU the part that lies there counts, and its driver's figure stands in where ``free_bytes`` is unknown.
+    ``can_quantise``: the KV cache is f16 and may be q8_0 instead.
     """
     parts = (run.weights_bytes, run.kv_cache_bytes, run.compute_bytes)
     known = [p for p in parts if p is not None]
@@ -105,7 +112,7 @@ def judge(run: DryRunDone, slots: int, max_seq_len: int, free_bytes: int | None)
         return replace(found, reason=f"{text}; how much is free is not known.")
     if needed > free_bytes:
         over = f"{text}, {size(needed - free_bytes)} more than the {size(free_bytes)} that are free."
-        way_out = _way_out(run, needed, slots, max_seq_len, free_bytes)
+        way_out = _way_out(run, needed, slots, max_seq_len, free_bytes, can_quantise)
         return replace(found, verdict=Verdict.WILL_NOT_FIT, reason=f"{over} {way_out}")
     left = f"{text}; {size(free_bytes)} are free."
     if needed > TIGHT_FRACTION * free_bytes:
@@ -126,14 +133,17 @@ def _parts_in_words(run: DryRunDone) -> str:
     return f"of {words}, with {run.offloaded_layers} of {run.total_layers} layers on the GPU"
 
 
-def _way_out(run: DryRunDone, needed: int, slots: int, max_seq_len: int, free_bytes: int) -> str:
-    """What to change: the largest context that would fit, else another model or device."""
+def _way_out(run: DryRunDone, needed: int, slots: int, max_seq_len: int, free_bytes: int, can_quantise: bool) -> str:
+    """What to change: a quantised cache, the largest context that would fit, else another model or device."""
     cache = run.kv_cache_bytes or 0
     share = 1.0 if run.gpu_bytes is None else (run.offloaded_layers or 0) / (run.total_layers or 1)
     per_token = share * cache / max_seq_len
     room = free_bytes - (needed - share * cache)
     fitting = int(room / per_token) // _CONTEXT_STEP * _CONTEXT_STEP if per_token > 0 and room > 0 else 0
     if fitting >= _CONTEXT_STEP:
+        if can_quantise and needed - share * cache * (1 - _Q8_SHARE) <= free_bytes:
+            other = f"or with max_seq_len {fitting:,} instead of {max_seq_len:,} for its {slots} slots"
+            return f"It would fit with kv_type q8_0, {other}."
         return f"It would fit with max_seq_len {fitting:,} instead of {max_seq_len:,} for its {slots} slots."
     if run.gpu_bytes is not None:
         return "Offload fewer layers (gpu_layers), load on the CPU, or choose a smaller model or quantisation."

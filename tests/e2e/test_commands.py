@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.engine_harness import demo_model
 from tests.helpers.gguf_writer import write_gguf
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,3 +140,15 @@ def test_bench_measures_the_real_model_and_keeps_the_result(tmp_path: Path) -> N
         assert point["tokens_per_s"] > 0
         assert point["ram_peak_bytes"] > 100_000_000
     assert (tmp_path / "state" / "benchmarks" / f"{result['result_id']}.json").is_file()
+
+
+def test_estimate_takes_the_cache_type_and_refuses_what_cannot_work(tmp_path: Path) -> None:
+    def cache(*more: str) -> int:
+        done = laya("estimate", demo_model(), "--device", "cpu", "--json", *more, home=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["kv_cache_bytes"]
+
+    assert cache("--kv-type", "q8_0") / cache() == pytest.approx(34 / 64, rel=0.01)
+    wrong = laya("estimate", demo_model(), "--kv-type", "q8_0", "--flash-attention", "off", home=tmp_path)
+    assert wrong.returncode == 1
+    assert "kv_type: A KV cache of type q8_0 needs flash attention, which is off." in wrong.stderr

@@ -126,7 +126,7 @@ class ModelForm(QWidget):
         self.engine = Choice(_ENGINES)
         self.kv_type = Choice(_KV_TYPES)
         self.flash_attention = Choice(translated(_FLASH))
-        self.mmap = Switch(tr("let the system drop and reread it"))
+        self.mmap = Switch(tr("weights may be reread"))
         self.mlock = Switch(tr("keep the weights in RAM"))
         self.rows = {
             "name": FieldRow(tr("Name"), self.name),

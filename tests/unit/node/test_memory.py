@@ -34,6 +34,13 @@ def test_the_way_out_is_the_context_that_fits() -> None:
     assert judge(CPU_RUN, 4, 2048, 6 * GIB).verdict is Verdict.WILL_NOT_FIT
 
 
+def test_a_quantised_cache_is_offered_where_it_is_enough() -> None:
+    enough, short = int(6.1 * GIB), int(6.0 * GIB)
+    assert "with kv_type q8_0, or with max_seq_len" in judge(CPU_RUN, 4, 4096, enough, can_quantise=True).reason
+    assert "kv_type" not in judge(CPU_RUN, 4, 4096, enough).reason
+    assert "kv_type" not in judge(CPU_RUN, 4, 4096, short, can_quantise=True).reason, "saves 0.94 of 1 GiB"
+
+
 def test_too_large_without_any_context() -> None:
     reason = judge(CPU_RUN, 4, 4096, 3 * GIB).reason
     assert "smaller model" in reason
