@@ -40,6 +40,7 @@ class Actions(QObject):
         self.save_as = self._action(tr("Save as…"), "Ctrl+Shift+S", self._save_as)
         self.open = self._action(tr("Open…"), "Ctrl+O", self._open)
         self.export = self._action(tr("Export a copy…"), "Ctrl+E", self._export)
+        self.reveal = self._action(tr("Show the file in its folder"), "", self._reveal)
         self.revert = self._action(tr("Revert"), "", self._revert)
         self.start_stop = self._action(tr("Start"), "", self._start_stop)
         self.quit = self._action(tr("Quit"), "Ctrl+Q", self.quit_wanted.emit)
@@ -58,6 +59,7 @@ class Actions(QObject):
         status, state = snapshot.config_status, snapshot.node.state
         unsaved = bool(status.unsaved)
         self.save.setEnabled(unsaved or status.path is None)
+        self.reveal.setEnabled(status.path is not None)
         self.revert.setEnabled(unsaved and status.path is not None)
         self.start_stop.setText(tr("Stop") if state in (NodeState.RUNNING, NodeState.STOPPING) else tr("Start"))
         self.start_stop.setEnabled(state not in (NodeState.STARTING, NodeState.STOPPING))
@@ -126,6 +128,11 @@ class Actions(QObject):
 
     def _exported(self, path: Path) -> None:
         self.message.emit(Message("info", tr("Exported a copy to {path}.", path=path), key="config:exported"))
+
+    def _reveal(self) -> None:
+        path = self._bridge.snapshot.config_status.path
+        if path is not None:
+            self._dialogs.open_folder(Path(path).parent)
 
     def _revert(self) -> None:
         if self._dialogs.confirm_revert(self._window, self._bridge.snapshot.config_status.unsaved):

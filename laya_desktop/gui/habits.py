@@ -237,11 +237,6 @@ class Habits(QObject):
         if isinstance(page, ModelsPage):
             result.append(Command(tr("Add a model"), self._then("Models", page.start_draft), "Ctrl+N"))
             result.append(Command(tr("Find models on this machine"), self._then("Models", page.find_models)))
-        if snapshot.config_status.path:
-            folder = Path(snapshot.config_status.path).parent
-            result.append(
-                Command(tr("Show the configuration in its folder"), partial(self._dialogs.open_folder, folder))
-            )
         logs = snapshot.config.log.dir if snapshot.config else None
         for text, place in ((tr("Open the folder of logs"), logs or paths.log_dir()),
                             (tr("Open the folder of models"), paths.data_dir())):  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QSystemTrayIcon
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
@@ -349,3 +349,22 @@ def test_a_second_start_raises_the_window_opens_its_file_and_loads_its_model(win
     bridge.poll()
     assert service.called("open_config")[0].args == (Path("/etc/other.yaml"),)
     assert service.called("load_model")[0].args[0] == "some-model"
+
+
+def test_the_file_is_shown_in_its_folder(window, dialogs, service, bridge):
+    service.publish(config_status=ConfigStatus(path="/etc/laya/app.yaml"))
+    bridge.poll()
+    window.actions_.reveal.trigger()
+    assert dialogs.opened == [Path("/etc/laya")]
+    service.publish(config_status=ConfigStatus())
+    bridge.poll()
+    assert not window.actions_.reveal.isEnabled()
+
+
+def test_a_place_on_a_screen_that_is_gone_is_corrected(qtbot, window, habits):
+    far = QWidget()
+    qtbot.addWidget(far)
+    far.setGeometry(9000, 9000, 1000, 620)
+    habits._settings.setValue("geometry", far.saveGeometry())
+    window._restore()
+    assert window.screen().availableGeometry().intersects(window.frameGeometry())

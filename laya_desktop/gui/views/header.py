@@ -65,7 +65,7 @@ class Header(QFrame):
         result.setIcon(icons.icon("more"))
         result.setIconSize(QSize(18, 18))
         menu = QMenu(result)
-        menu.addActions([actions.open, actions.save, actions.save_as, actions.export])
+        menu.addActions([actions.open, actions.save, actions.save_as, actions.export, actions.reveal])
         menu.addSeparator()
         menu.addAction(actions.revert)
         menu.addSeparator()
