@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 # make torch: what the PyTorch engine's tests need (several GB on Linux); they skip without it.
 
-.PHONY: run serve demo setup dev torch test lint format schema package package-test clean
+.PHONY: run serve demo setup dev torch test lint format schema translations package package-test clean
 
 run: setup
 	$(BIN)/laya-desktop $(CONFIG)
@@ -40,6 +40,9 @@ format: dev
 
 schema: dev
 	$(BIN)/python -m laya_desktop.config.json_schema
+
+translations: dev
+	$(BIN)/python packaging/translations.py
 
 package:
 	$(PYTHON) packaging/package.py app

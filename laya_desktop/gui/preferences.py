@@ -47,6 +47,15 @@ class Preferences:
         self._settings.setValue("welcomed", value)
 
     @property
+    def language(self) -> str:
+        """Code of the window's language; empty: the system's."""
+        return str(self._settings.value("language", ""))
+
+    @language.setter
+    def language(self, value: str) -> None:
+        self._settings.setValue("language", value)
+
+    @property
     def density(self) -> theme.Density:
         """How much room controls and text take."""
         value = str(self._settings.value("density", ""))

@@ -7,12 +7,14 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication
 
 from laya_desktop import __version__
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.habits import Habits
+from laya_desktop.gui.i18n import QT_TR_NOOP, set_language
 from laya_desktop.gui.messages import Dialogs, QtDialogs
 from laya_desktop.gui.preferences import Preferences
 from laya_desktop.gui.qtmodels.history import History
@@ -53,23 +55,62 @@ def build(bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> 
 
 
 def assemble(
-    bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None
+    bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None, history: History | None = None
 ) -> tuple[main_window.MainWindow, Habits]:
     """The window with all its pages on a bridge, and what is around it; ``dialogs`` answers questions in a test."""
-    settings, history = main_window.window_settings(), History()
+    settings, history = main_window.window_settings(), history or History()
     dialogs = dialogs or QtDialogs()
     pages = {
-        "Overview": OverviewPage(bridge, history, dialogs),
-        "Routes": RoutesPage(bridge),
-        "Models": ModelsPage(bridge),
-        "Requests": RequestsPage(bridge),
-        "Playground": PlaygroundPage(bridge),
-        "Benchmark": BenchmarkPage(bridge, dialogs),
-        "Logs": LogsPage(bridge, ring, dialogs),
-        "Settings": SettingsPage(bridge, settings, dialogs),
+        QT_TR_NOOP("Overview"): OverviewPage(bridge, history, dialogs),
+        QT_TR_NOOP("Routes"): RoutesPage(bridge),
+        QT_TR_NOOP("Models"): ModelsPage(bridge),
+        QT_TR_NOOP("Requests"): RequestsPage(bridge),
+        QT_TR_NOOP("Playground"): PlaygroundPage(bridge),
+        QT_TR_NOOP("Benchmark"): BenchmarkPage(bridge, dialogs),
+        QT_TR_NOOP("Logs"): LogsPage(bridge, ring, dialogs),
+        QT_TR_NOOP("Settings"): SettingsPage(bridge, settings, dialogs),
     }
     window = main_window.MainWindow(bridge, pages, history, dialogs, settings)
     return window, Habits(window, bridge, history, dialogs, settings)
+
+
+class Shell(QObject):
+    """The window that is shown and what is around it; made anew when another language is chosen.
+
+    Attributes:
+        window: the present one.
+        habits: what is around it.
+    """
+
+    def __init__(self, bridge: NodeBridge, ring: LogRing, dialogs: Dialogs | None = None) -> None:
+        super().__init__()
+        self._bridge, self._ring, self._dialogs = bridge, ring, dialogs
+        self._history = History()
+        self._make()
+
+    def _make(self) -> None:
+        self.window, self.habits = assemble(self._bridge, self._ring, self._dialogs, self._history)
+        self.window.closed.connect(QApplication.quit)
+        settings = self.window.pages["Settings"]
+        assert isinstance(settings, SettingsPage)
+        settings.language_chosen.connect(self.speak, Qt.ConnectionType.QueuedConnection)  # its sender goes away
+
+    def speak(self, code: str) -> None:
+        """Show the window in that language, at its place and on its page; the history goes on."""
+        set_language(code)
+        old, habits = self.window, self.habits
+        visible = old.isVisible()
+        old.remember()
+        self._make()
+        if visible:
+            self.window.show()
+        habits.close()
+        old.hide()
+        old.deleteLater()
+
+    def on_wish(self, config: str, model: str) -> None:
+        """A second start asks for something."""
+        self.habits.on_wish(config, model)
 
 
 def claim(config: Path | None, load: str | None) -> Instance | None:
@@ -99,11 +140,11 @@ def run(
     app.setQuitOnLastWindowClosed(False)  # the mini view is no reason to live on, a hidden window no reason to end
     settings = main_window.window_settings()
     theme.apply_theme(app, main_window.restore_scheme(settings), Preferences(settings).density)
+    set_language(Preferences(settings).language)
     bridge = NodeBridge(service)
-    window, habits = assemble(bridge, ring)
-    window.closed.connect(app.quit)
+    shell = Shell(bridge, ring)
     if instance is not None:
-        instance.wished.connect(habits.on_wish)
+        instance.wished.connect(shell.on_wish)
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         app.quit()
@@ -111,14 +152,14 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
     bridge.start()
-    if not (hidden and habits.tray.available):
-        window.show()
+    if not (hidden and shell.habits.tray.available):
+        shell.window.show()
         if first_steps:
-            habits.welcome_once()
+            shell.habits.welcome_once()
     try:
         return app.exec()
     finally:
         bridge.stop()
-        habits.close()
+        shell.habits.close()
         if instance is not None:
             instance.close()

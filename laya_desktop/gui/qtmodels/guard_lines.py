@@ -7,6 +7,7 @@ from datetime import datetime
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.i18n import QT_TR_NOOP, tr
+from laya_desktop.gui.qtmodels.node_words import in_words
 from laya_desktop.state.enums import Level
 from laya_desktop.state.snapshot import GuardAlert, NodeSnapshot
 
@@ -56,7 +57,7 @@ def guard_lines(snapshot: NodeSnapshot) -> GuardLines:
     live = [a for a in guard.alerts if a.cleared_unix_s is None]
     if live:
         more = tr(", and {counted}", counted=fmt.counted(len(live) - 1, "other alert")) if len(live) > 1 else ""
-        text = f"{guard.text}{more}. {tr(_NO_MODE.get(guard.mode, ''))}".rstrip()
+        text = f"{in_words(guard.text)}{more}. {tr(_NO_MODE.get(guard.mode, ''))}".rstrip()
     elif guard.alerts and guard.alerts[0].cleared_unix_s is not None:
         text = tr(
             "Calm again. Last alert: {age}.",
@@ -65,7 +66,12 @@ def guard_lines(snapshot: NodeSnapshot) -> GuardLines:
     else:
         text = tr("Calm.")
     actions = tuple(
-        ActionLine(a.action_id, a.text, a.reason, tr("Load again") if a.kind == "unload_idle" else tr("Undo"))
+        ActionLine(
+            a.action_id,
+            in_words(a.text),
+            in_words(a.reason),
+            tr("Load again") if a.kind == "unload_idle" else tr("Undo"),
+        )
         for a in guard.actions
     )
     return GuardLines(guard.level, text, actions, tuple(map(_alert, guard.alerts[:MOST_ALERTS])))
@@ -84,4 +90,6 @@ def _alert(alert: GuardAlert) -> AlertLine:
             "{began}, for {seconds}", began=began, seconds=fmt.seconds(alert.cleared_unix_s - alert.raised_unix_s)
         )
     level = alert.peak if alert.cleared_unix_s is not None else alert.level
-    return AlertLine(began, level, alert.text, "; ".join(alert.actions) or tr("nothing was done"))
+    return AlertLine(
+        began, level, in_words(alert.text), "; ".join(map(in_words, alert.actions)) or tr("nothing was done")
+    )

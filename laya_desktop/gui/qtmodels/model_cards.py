@@ -226,7 +226,7 @@ def _slot(slot: SlotSnapshot) -> SlotCell:
 
 def _queue(live: ModelSnapshot) -> str:
     if not live.waiting and not live.running:
-        return "idle"
+        return tr("idle")
     limit = tr(" of {queue_limit}", queue_limit=live.queue_limit) if live.queue_limit else ""
     return tr("{running} running · {waiting}{limit} waiting", running=live.running, waiting=live.waiting, limit=limit)
 

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.qtmodels.node_words import in_words
 from laya_desktop.state.events import AlertRaised, Event, ModelFailed
 
 SAME_S = 60.0
@@ -37,7 +38,7 @@ class Notifier:
             case AlertRaised(level="warn" | "critical"):
                 key, bad = f"{event.resource}:{event.level}", event.level == "critical"
                 title = tr("Critical") if bad else tr("Warning")
-                note = Note(title, f"{event.text}.", "Overview", bad)
+                note = Note(title, f"{in_words(event.text)}.", "Overview", bad)
             case ModelFailed():
                 key = f"model:{event.model}"
                 note = Note(tr("Model {name} failed", name=event.model), event.error, "Models")

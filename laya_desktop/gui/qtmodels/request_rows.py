@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from laya_desktop.state.snapshot import RequestSnapshot
 
-FILTERS = ("all", "live", "failed")
+FILTER_NAMES = {"all": QT_TR_NOOP("All"), "live": QT_TR_NOOP("Live"), "failed": QT_TR_NOOP("Failed")}
+FILTERS = tuple(FILTER_NAMES)
 
 DETAILS = (
     QT_TR_NOOP("Received"), QT_TR_NOOP("Route"), QT_TR_NOOP("Priority"), QT_TR_NOOP("Reply"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.qtmodels.node_words import in_words
 from laya_desktop.state.enums import Level, ModelState, NodeState
 from laya_desktop.state.snapshot import Forecast, NodeSnapshot
 
@@ -53,7 +54,7 @@ def tray_state(snapshot: NodeSnapshot) -> TrayState:
     lines.append(tr("Loaded: {names}", names=", ".join(loaded)) if loaded else tr("No model loaded"))
     if loaded:
         lines.append(fmt.rate(snapshot.decode_tokens_per_s))
-    text = snapshot.guard.text or (forecast.text if forecast else "")
+    text = in_words(snapshot.guard.text or (forecast.text if forecast else ""))
     if text:
         lines.append(text)
     return TrayState(level_of(snapshot), on, "\n".join(lines))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.qtmodels.node_words import in_words
 from laya_desktop.gui.views.widgets import BarPart, Card, ElidedLabel, FigureLabel, HBar, label, row, set_property
 from laya_desktop.state.enums import Level
 from laya_desktop.state.snapshot import Forecast, GpuSnapshot, NodeSnapshot
@@ -93,7 +94,7 @@ def _outlook(forecast: Forecast | None, name: str) -> tuple[str, Level]:
     """In words, without the resource's name, which the card has as its caption."""
     if forecast is None or (forecast.slope_per_s is None and not forecast.text):
         return tr("measuring …"), Level.CALM
-    return forecast.text.removeprefix(f"{name} ") or tr("steady"), forecast.level
+    return in_words(forecast.text.removeprefix(f"{name} ")) or tr("steady"), forecast.level
 
 
 def short_gpu_name(name: str) -> str:
@@ -177,7 +178,7 @@ def cpu(snapshot: NodeSnapshot) -> Gauge:
         fmt.counted(machine.cores_logical, "core") if machine.cores_logical else fmt.NONE,
         fmt.percent(percent),
         (BarPart(percent / 100, "series_1", "busy"),) if percent is not None else (),
-        " · ".join(words) or "idle",
+        " · ".join(words) or tr("idle"),
     )
 
 
@@ -189,7 +190,7 @@ def queue(snapshot: NodeSnapshot) -> Gauge:
         limit = fullest.queue_limit
     forecast = forecast_of(snapshot, "queue")
     level = forecast.level if forecast else Level.CALM
-    words = forecast.text.removeprefix("queue ") if forecast and snapshot.waiting else ""
+    words = in_words(forecast.text).removeprefix("queue ") if forecast and snapshot.waiting else ""
     note = tr("{running} running", running=snapshot.running) + (tr(" · limit {limit}", limit=limit) if limit else "")
     return Gauge(
         tr("Queue"),

@@ -9,13 +9,22 @@ from PySide6.QtWidgets import QFrame, QLabel, QMenu, QToolButton, QWidget
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.actions import Actions
-from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.gui.views import icons
 from laya_desktop.gui.views.widgets import IconButton, Pill, button, label, row
 from laya_desktop.state.enums import NodeState
 from laya_desktop.state.snapshot import NodeSnapshot
 
 _COPIED_MS = 1200
+
+
+_STATES = {
+    NodeState.STOPPED: QT_TR_NOOP("Stopped"),
+    NodeState.STARTING: QT_TR_NOOP("Starting"),
+    NodeState.RUNNING: QT_TR_NOOP("Running"),
+    NodeState.STOPPING: QT_TR_NOOP("Stopping"),
+    NodeState.FAILED: QT_TR_NOOP("Failed"),
+}
 
 
 class Header(QFrame):
@@ -76,7 +85,7 @@ class Header(QFrame):
     def update_snapshot(self, snapshot: NodeSnapshot) -> None:
         """Show the node's state and the file's."""
         node = snapshot.node
-        words = tr("Failed") if node.state is NodeState.FAILED else node.state.value.capitalize()
+        words = tr(_STATES[node.state])
         self.state.set_state(words, theme.node_tone(node.state))
         self.state.setToolTip(node.error or "")
         self._address = f"{node.host}:{node.port}" if node.host else ""

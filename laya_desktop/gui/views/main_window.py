@@ -206,7 +206,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes; remember geometry and page."""
         if not self._quitting and not self._closing and self.keep_open():
-            self._remember()
+            self.remember()
             self.hide()
             event.ignore()
             return
@@ -218,11 +218,12 @@ class MainWindow(QMainWindow):
             if answer != "discard":
                 event.ignore()
                 return
-        self._remember()
+        self.remember()
         event.accept()
         self.closed.emit()
 
-    def _remember(self) -> None:
+    def remember(self) -> None:
+        """Keep geometry and page for the next window."""
         self._settings.setValue("geometry", self.saveGeometry())
         self._settings.setValue("page", self.page)
         self._settings.sync()

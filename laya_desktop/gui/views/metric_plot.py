@@ -12,6 +12,7 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 
+from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
 from laya_desktop.gui.views.plot_scale import Scale, Series, connected, dashes, next_maximum, time_ticks, value_ticks
@@ -62,7 +63,7 @@ class MetricPlot(Card):
         self.body.addLayout(self._head)
         self.setAccessibleName(f"{title}, {unit}")
         self._plot = PlotView()
-        self._plot.set_limit_text("limit")
+        self._plot.set_limit_text(tr("limit"))
         self._plot.pointed.connect(self._on_pointed)
         self._empty = EmptyState("", "", wrap_px=220)
         holder = QWidget()

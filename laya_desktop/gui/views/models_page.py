@@ -73,7 +73,8 @@ class ModelsPage(QWidget):
         self._finding = False
         self.form = ModelForm()
         self.panel = PartPanel(
-            "model", EmptyState(tr("No model selected"), tr("Select a model to edit it, or add one."), icon="models")
+            tr("model"),
+            EmptyState(tr("No model selected"), tr("Select a model to edit it, or add one."), icon="models"),
         )
         self.panel.content.addWidget(self.form)
         self._estimate_timer = QTimer(self)

@@ -33,13 +33,13 @@ class Navigation(QFrame):
         layout.setContentsMargins(theme.SPACE_2, 10, theme.SPACE_2, theme.SPACE_2)
         layout.setSpacing(3)
         for i, name in enumerate(names):
-            entry = QPushButton(f" {name}")
+            entry = QPushButton(f" {tr(name)}")
             entry.setProperty("role", "navigation")
             entry.setCheckable(True)
             entry.setIconSize(QSize(18, 18))
             entry.setCursor(Qt.CursorShape.PointingHandCursor)
-            entry.setToolTip(tr("Ctrl+{value}", value=i + 1))
-            entry.setAccessibleName(name)
+            entry.setToolTip(f"Ctrl+{i + 1}")
+            entry.setAccessibleName(tr(name))
             entry.clicked.connect(lambda _checked=False, n=name: self.page_chosen.emit(n))
             self._group.addButton(entry)
             self.buttons[name] = entry

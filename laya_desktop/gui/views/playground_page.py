@@ -94,7 +94,7 @@ class PlaygroundPage(QWidget):
         self.temperature.setRange(-0.1, 2.0)
         self.temperature.setSingleStep(0.1)
         self.temperature.setDecimals(1)
-        self.temperature.setSpecialValueText("default")
+        self.temperature.setSpecialValueText(tr("default"))
         self.temperature.setValue(-0.1)
         self.max_tokens = QSpinBox()
         self.max_tokens.setRange(0, 1_000_000)

@@ -56,7 +56,10 @@ class PlotGrid(QWidget):
             plot.hovered.connect(self._on_hovered)
         self.latency.set_series((Series("routing.p50", "p50"), Series("routing.p99", "p99", "series_2", True)))
         self.queue.set_series(
-            (Series("queue.waiting", "waiting", "series_4"), Series("queue.running", "running", "series_1", True))
+            (
+                Series("queue.waiting", tr("waiting"), "series_4"),
+                Series("queue.running", tr("running"), "series_1", True),
+            )
         )
 
     def _on_hovered(self, age_s: float | None) -> None:
@@ -76,9 +79,9 @@ class PlotGrid(QWidget):
         decode = [Series(f"decode:{n}", n, role, dashed) for n, (role, dashed) in looks]
         prefill_role = "series_1"
         if len(decode) < 2:
-            decode, prefill_role = [Series("tokens.decode", "decode")], "series_3"
-        self.tokens.set_series((*decode, Series("tokens.prefill", "prefill", prefill_role, True)))
-        for plot, key, name in ((self.cpu, "cpu", "machine"), (self.ram, "ram", "used")):
+            decode, prefill_role = [Series("tokens.decode", tr("decode"))], "series_3"
+        self.tokens.set_series((*decode, Series("tokens.prefill", tr("prefill"), prefill_role, True)))
+        for plot, key, name in ((self.cpu, "cpu", tr("machine")), (self.ram, "ram", tr("used"))):
             own = [Series(f"{key}:{n}", n, role, dashed) for n, (role, dashed) in looks]
             plot.set_series((Series(key, name), *own))
         gpus = snapshot.machine.gpus[: MODELS_SHOWN + 1]

@@ -1,4 +1,4 @@
-"""Scales and looks of the plots: maxima that do not jump, ticks that read well, dashes. Pure functions without Qt."""
+"""Scales of the plots: maxima that do not jump, ticks that read well, dashes. Pure, of Qt only the translation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laya_desktop.gui import format as fmt
+from laya_desktop.gui.i18n import tr
 
 _STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _SHRINK_BELOW = 0.4
@@ -106,11 +107,11 @@ def value_ticks(scale: Scale, maximum: float) -> list[Tick]:
 def time_ticks(window_s: float) -> list[Tick]:
     """Positions (seconds, ≤ 0) and texts of the time axis: ``-60 s … now``."""
     if window_s <= 60:
-        return [(-60.0, "-60 s"), (-40.0, "-40"), (-20.0, "-20"), (0.0, "now")]
+        return [(-60.0, "-60 s"), (-40.0, "-40"), (-20.0, "-20"), (0.0, tr("now"))]
     minutes = window_s / 60
     thirds = [minutes, minutes * 2 / 3, minutes / 3] if minutes % 3 == 0 else [minutes, minutes * 0.6, minutes * 0.2]
     texts = [f"-{thirds[0]:g} min", *(f"-{m:g}" for m in thirds[1:])]
-    return [*((-m * 60, text) for m, text in zip(thirds, texts, strict=True)), (0.0, "now")]
+    return [*((-m * 60, text) for m, text in zip(thirds, texts, strict=True)), (0.0, tr("now"))]
 
 
 Bools = npt.NDArray[np.bool_]

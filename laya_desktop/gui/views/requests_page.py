@@ -169,7 +169,7 @@ class RequestsPage(QWidget):
         self.model.update_rows(rows)
         self._restore(anchor)
         for kind, number in request_rows.counts(snapshot.requests).items():
-            self.filters[kind].setText(f"{kind.capitalize()} {number}")
+            self.filters[kind].setText(f"{tr(request_rows.FILTER_NAMES[kind])} {number}")
         self._stack.setCurrentIndex(0 if rows else 1)
         if not rows:
             self.empty.set_text(*request_rows.empty_words(self._kind, self.search.value(), len(snapshot.requests)))

@@ -41,9 +41,9 @@ class RouteForm(QWidget):
         self.path = TextInput("/v1/…", mono=True)
         self.use_regex = Switch(tr("accept what it costs"))
         self.methods = TextInput(tr("any, or e.g. GET, POST"))
-        self.host = TextInput("any", mono=True)
-        self.headers = PairsInput("condition", "X-Header", tr("any value"))
-        self.model = TextInput("any")
+        self.host = TextInput(tr("any"), mono=True)
+        self.headers = PairsInput(tr("condition"), "X-Header", tr("any value"))
+        self.model = TextInput(tr("any"))
         self.target = Choice()
         self.fallback = Choice()
         self.priority = Choice(translated(_PRIORITIES))
@@ -94,7 +94,7 @@ class RouteForm(QWidget):
         """Offer the models, then the upstreams marked with ↗."""
         items = [*((m, m) for m in models), *((u, f"{u} ↗") for u in upstreams)]
         self.target.set_items(items)
-        self.fallback.set_items([("", "none"), *items])
+        self.fallback.set_items([("", tr("none")), *items])
 
     def set_problems(self, problems: dict[str | None, str]) -> None:
         """Show each problem under its field."""

@@ -114,24 +114,14 @@ class RouteTester(Card):
             return
         calm, quiet = theme.color("calm").name(), theme.color("secondary").name()
         self.verdict.setText(
-            tr(
-                '<b style="color:{calm}">✓ {plain}</b> → {plain2} <span style="color:{quiet}; '
-                'font-size:{FONT_SECONDARY}px">{plain3}</span>',
-                calm=calm,
-                plain=_plain(explanation.winner),
-                plain2=_plain(explanation.target or "–"),
-                quiet=quiet,
-                FONT_SECONDARY=theme.FONT_SECONDARY,
-                plain3=_plain(explanation.reason),
-            )
+            f'<b style="color:{calm}">✓ {_plain(explanation.winner)}</b> → {_plain(explanation.target or "–")} '
+            f'<span style="color:{quiet}; font-size:{theme.FONT_SECONDARY}px">{_plain(explanation.reason)}</span>'
         )
         self.losers.setText(below)
 
     def _show(self, verdict: str, below: str, role: str) -> None:
         """A verdict that names no winner."""
-        self.verdict.setText(
-            tr('<b style="color:{name}">{plain}</b>', name=theme.color(role).name(), plain=_plain(verdict))
-        )
+        self.verdict.setText(f'<b style="color:{theme.color(role).name()}">{_plain(verdict)}</b>')
         self.losers.setText(below)
 
     def _show_hint(self) -> None:

@@ -57,7 +57,8 @@ class RoutesPage(QWidget):
         self.tester = RouteTester(bridge)
         self.table = self._build_table()
         self.panel = PartPanel(
-            "route", EmptyState(tr("No route selected"), tr("Select a route to edit it, or add one."), icon="routes")
+            tr("route"),
+            EmptyState(tr("No route selected"), tr("Select a route to edit it, or add one."), icon="routes"),
         )
         self.panel.content.addWidget(self.form)
         self._build()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QSettings, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -16,7 +16,7 @@ from laya_desktop import __version__, paths
 from laya_desktop.config.units import format_size
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
-from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.i18n import LANGUAGES, QT_TR_NOOP, tr
 from laya_desktop.gui.messages import Dialogs
 from laya_desktop.gui.preferences import Preferences
 from laya_desktop.gui.views.folders_card import FoldersCard
@@ -41,6 +41,13 @@ from laya_desktop.state.snapshot import NodeSnapshot
 _COLUMN_PX = 560
 
 
+_SCHEMES = {
+    theme.Scheme.SYSTEM: QT_TR_NOOP("System"),
+    theme.Scheme.LIGHT: QT_TR_NOOP("Light"),
+    theme.Scheme.DARK: QT_TR_NOOP("Dark"),
+}
+
+
 class SettingsPage(QWidget):
     """Two columns of cards.
 
@@ -49,6 +56,9 @@ class SettingsPage(QWidget):
         settings: where the appearance is kept.
         dialogs: for choosing and showing folders.
     """
+
+    language_chosen = Signal(str)
+    """A code of ``i18n.LANGUAGES``; it is kept already, the window has to be made anew."""
 
     def __init__(self, bridge: NodeBridge, settings: QSettings, dialogs: Dialogs) -> None:
         super().__init__()
@@ -83,59 +93,61 @@ class SettingsPage(QWidget):
         port = TextInput("5292")
         body = TextInput("32MiB")
         fields = (
-            Field("port", FieldRow("Port", port, hint="The node moves to a new address at once."), port),
-            Field("max_body", FieldRow("Largest request", body, key="max_body"), body, write=format_size),
+            Field("port", FieldRow(tr("Port"), port, hint=tr("The node moves to a new address at once.")), port),
+            Field("max_body", FieldRow(tr("Largest request"), body, key="max_body"), body, write=format_size),
         )
-        return SectionForm("server", "Server", fields, self._bridge)
+        return SectionForm("server", tr("Server"), fields, self._bridge)
 
     def _guard_form(self) -> SectionForm:
         mode = Choice(
             (
-                ("shed", "Refuse new requests before memory runs out"),
-                ("warn", "Warn, but go on"),
-                ("off", "Do nothing"),
+                ("shed", tr("Refuse new requests before memory runs out")),
+                ("warn", tr("Warn, but go on")),
+                ("off", tr("Do nothing")),
             )
         )
         fraction, ram, vram = TextInput("90 %"), TextInput("2GiB"), TextInput("1GiB")
         fields = (
-            Field("mode", FieldRow("When it gets tight", mode, key="mode"), mode),
+            Field("mode", FieldRow(tr("When it gets tight"), mode, key="mode"), mode),
             Field(
                 "mem_fraction",
-                FieldRow("Use at most", fraction, key="mem_fraction", hint="Of RAM, and of each GPU's memory."),
+                FieldRow(tr("Use at most"), fraction, key="mem_fraction", hint=tr("Of RAM, and of each GPU's memory.")),
                 fraction,
                 write=write_percent,
                 read=read_percent,
             ),
-            Field("reserve_ram", FieldRow("Leave in RAM", ram, key="reserve_ram"), ram, write=format_size),
-            Field("reserve_vram", FieldRow("Leave in VRAM", vram, key="reserve_vram"), vram, write=format_size),
+            Field("reserve_ram", FieldRow(tr("Leave in RAM"), ram, key="reserve_ram"), ram, write=format_size),
+            Field("reserve_vram", FieldRow(tr("Leave in VRAM"), vram, key="reserve_vram"), vram, write=format_size),
         )
-        return SectionForm("guard", "Guard", fields, self._bridge)
+        return SectionForm("guard", tr("Guard"), fields, self._bridge)
 
     def _log_form(self) -> SectionForm:
-        level = Choice((("debug", "Debug"), ("info", "Info"), ("warn", "Warnings"), ("error", "Errors only")))
+        level = Choice(
+            (("debug", tr("Debug")), ("info", tr("Info")), ("warn", tr("Warnings")), ("error", tr("Errors only")))
+        )
         folder, keep, total = TextInput(str(paths.log_dir()), mono=True), TextInput("7"), TextInput("1GiB")
         self.browse = button("", icon="folder", on_click=lambda: self._choose_log_folder(folder))
-        self.browse.setToolTip("Choose a folder")
-        self.browse.setAccessibleName("Choose a folder")
+        self.browse.setToolTip(tr("Choose a folder"))
+        self.browse.setAccessibleName(tr("Choose a folder"))
         holder = QWidget()
         holder_layout = row(folder, self.browse, spacing=6)
         holder_layout.setStretch(0, 1)
         holder.setLayout(holder_layout)
         holder.setFocusProxy(folder)
         fields = (
-            Field("level", FieldRow("Write", level, key="level"), level),
-            Field("dir", FieldRow("Folder", holder, key="dir"), folder, read=lambda text: text.strip() or None),
-            Field("keep", FieldRow("Files kept", keep, key="keep", hint="One a day."), keep),
-            Field("max_total", FieldRow("Size at most", total, key="max_total"), total, write=format_size),
+            Field("level", FieldRow(tr("Write"), level, key="level"), level),
+            Field("dir", FieldRow(tr("Folder"), holder, key="dir"), folder, read=lambda text: text.strip() or None),
+            Field("keep", FieldRow(tr("Files kept"), keep, key="keep", hint=tr("One a day.")), keep),
+            Field("max_total", FieldRow(tr("Size at most"), total, key="max_total"), total, write=format_size),
         )
-        return SectionForm("log", "Logs", fields, self._bridge)
+        return SectionForm("log", tr("Logs"), fields, self._bridge)
 
     def _appearance_card(self) -> Card:
-        card = Card("Appearance")
+        card = Card(tr("Appearance"))
         self.schemes = QButtonGroup(self)
         buttons = []
         for i, scheme in enumerate(theme.Scheme):
-            choice = button(scheme.value.capitalize(), "segment")
+            choice = button(tr(_SCHEMES[scheme]), "segment")
             choice.setChecked(scheme is theme.chosen_scheme())
             self.schemes.addButton(choice, i)
             buttons.append(choice)
@@ -151,7 +163,16 @@ class SettingsPage(QWidget):
             choices.append(choice)
         self.densities.idClicked.connect(self._choose_density)
         card.body.addLayout(row(*choices, None, spacing=6))
+        self.language = Choice([(code, name or tr("As the system")) for code, name in LANGUAGES.items()])
+        self.language.set_value(Preferences(self._settings).language)
+        self.language.edited.connect(self._choose_language)
+        card.body.addWidget(FieldRow(tr("Language"), self.language))
         return card
+
+    def _choose_language(self) -> None:
+        code = self.language.value()
+        Preferences(self._settings).language = code
+        self.language_chosen.emit(code)
 
     def _choose_density(self, index: int) -> None:
         density = list(theme.Density)[index]
@@ -161,20 +182,25 @@ class SettingsPage(QWidget):
             theme.apply_theme(app, theme.chosen_scheme(), density)
 
     def _places_card(self) -> Card:
-        card = Card("Where things are kept")
+        card = Card(tr("Where things are kept"))
         self._places: dict[str, ElidedLabel] = {}
-        for key, text in (("config", "Configuration"), ("logs", "Logs"), ("models", "Models"), ("window", "Window")):
+        for key, text in (
+            ("config", tr("Configuration")),
+            ("logs", tr("Logs")),
+            ("models", tr("Models")),
+            ("window", tr("Window")),
+        ):
             place = ElidedLabel("", "mono")
             self._places[key] = place
             name = label(text)
             name.setFixedWidth(LABEL_WIDTH)
             show = button("", "ghost", icon="folder", on_click=partial(self.show_place, key))
-            show.setToolTip("Show in the file manager")
-            show.setAccessibleName(f"Show {text.lower()} in the file manager")
+            show.setToolTip(tr("Show in the file manager"))
+            show.setAccessibleName(tr("Show {lower} in the file manager", lower=text.lower()))
             line = row(name, place, CopyButton(partial(self.place, key)), show, spacing=2)
             line.setStretch(1, 1)
             card.body.addLayout(line)
-        card.body.addWidget(label(f"Laya Desktop {__version__}", "hint"))
+        card.body.addWidget(label(tr("Laya Desktop {version}", version=__version__), "hint"))
         return card
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -190,13 +216,13 @@ class SettingsPage(QWidget):
             form.show_config(snapshot.config)
         self.keys.set_snapshot(snapshot)
         self.folders.set_snapshot(snapshot)
-        self._places["config"].set_text(snapshot.config_status.path or "not saved yet")
+        self._places["config"].set_text(snapshot.config_status.path or tr("not saved yet"))
         self._places["logs"].set_text(str(snapshot.config.log.dir or paths.log_dir()))
         self._places["models"].set_text(str(paths.data_dir()))
         self._places["window"].set_text(str(paths.state_dir()))
 
     def _choose_log_folder(self, editor: TextInput) -> None:
-        folder = self._dialogs.choose_folder(self, "Folder for logs", editor.value() or str(paths.log_dir()))
+        folder = self._dialogs.choose_folder(self, tr("Folder for logs"), editor.value() or str(paths.log_dir()))
         if folder is not None:
             editor.set_value(str(folder))
             editor.edited.emit()
