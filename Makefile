@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 # make torch: what the PyTorch engine's tests need (several GB on Linux); they skip without it.
 
-.PHONY: run serve demo setup dev torch test lint format schema translations package package-test clean
+.PHONY: run serve demo setup dev torch test lint format schema translations pictures package package-test clean
 
 run: setup
 	$(BIN)/laya-desktop $(CONFIG)
@@ -43,6 +43,9 @@ schema: dev
 
 translations: dev
 	$(BIN)/python packaging/translations.py
+
+pictures: dev
+	QT_QPA_PLATFORM=offscreen $(BIN)/python docs/screenshots.py
 
 package:
 	$(PYTHON) packaging/package.py app
