@@ -3,7 +3,8 @@
 The worker's reader thread answers every beat, whatever its main thread computes, and says how long the present step
 has taken and how much CPU time the process has used. So a process that is stopped or dead inside the kernel misses
 beats; one whose step neither ends nor computes is stuck; and a large prefill on a slow machine is neither. Beats are
-counted, not timed: a node that was itself held up sent none meanwhile and blames nobody.
+counted, not timed: a node that was itself held up, or a machine that slept, sent none meanwhile and blames nobody.
+A stopped process is seen sooner than here (``process_state``).
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Heart:
         if step_s - self._mark.step_s >= STUCK_S:
             return f"was hung: one step computed nothing for {STUCK_S:.0f} s"
         return None
+
+    def excuse(self) -> None:
+        """A debugger holds the worker: its silence is forgiven."""
+        self._missed = 0
+        self._mark = None
 
     def on_pulse(self, pulse: Pulse) -> None:
         """The worker answered."""

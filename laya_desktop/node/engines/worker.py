@@ -36,6 +36,7 @@ from laya_desktop.node.engines.base import (
 )
 from laya_desktop.node.engines.heartbeat import BEAT_S, Heart
 from laya_desktop.node.engines.postmortem import explain_death
+from laya_desktop.node.engines.process_state import LOOK_S, StopWatch
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,8 @@ class WorkerHandle:
         self._deadline: asyncio.TimerHandle | None = None
         self._heart = Heart()
         self._next_beat: asyncio.TimerHandle | None = None
+        self._stop_watch: StopWatch | None = None
+        self._next_look: asyncio.TimerHandle | None = None
         self._oom_kills = oom.kills()
 
     @property
@@ -215,19 +218,35 @@ class WorkerHandle:
         self._transport = transport
         self._send(params)
         self._beat()
+        self._stop_watch = StopWatch(process.pid)
+        self._look()
 
     def _beat(self) -> None:
         """Ask for a sign of life every second; a worker that gives none is killed, which refuses its requests."""
         if self._state not in ("loading", "ready"):
             return
+        if self._stop_watch is not None and self._stop_watch.traced:
+            self._heart.excuse()
         hung = self._heart.beat(loading=self._state == "loading")
         if hung is not None:
-            log.error("The worker of model '%s' %s; it is killed.", self.name, hung)
-            self._broken = self._broken or hung
-            self._kill()
+            self._give_up(hung)
             return
         self._send(Heartbeat())
         self._next_beat = asyncio.get_running_loop().call_later(self._beat_s, self._beat)
+
+    def _look(self) -> None:
+        """A worker that somebody has stopped is killed at once instead of after its missed beats."""
+        if self._state not in ("loading", "ready") or self._stop_watch is None:
+            return
+        if self._stop_watch.look():
+            self._give_up("was hung: something had stopped its process (SIGSTOP)")
+            return
+        self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _give_up(self, reason: str) -> None:
+        log.error("The worker of model '%s' %s; it is killed.", self.name, reason)
+        self._broken = self._broken or reason
+        self._kill()
 
     def _send(self, command: Command) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -326,7 +345,7 @@ class WorkerHandle:
         """Both ends are gone: say so once."""
         if self._ended is None or self._ended.done():
             return
-        for timer in (self._deadline, self._next_beat):
+        for timer in (self._deadline, self._next_beat, self._next_look):
             if timer is not None:
                 timer.cancel()
         expected, loading = self._state == "stopping", self._state == "loading"

@@ -49,3 +49,10 @@ def test_short_steps_and_idling_are_never_stuck() -> None:
     for second in range(300):
         assert heart.beat(loading=False) is None
         heart.on_pulse(Pulse(1.0, 0.2 if second % 2 else None))
+
+
+def test_silence_under_a_debugger_is_forgiven() -> None:
+    heart = Heart()
+    beats(heart, MISSES)
+    heart.excuse()
+    assert beats(heart, MISSES) == [None] * MISSES
