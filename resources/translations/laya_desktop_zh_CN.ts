@@ -3039,5 +3039,9 @@ Redo ({toString}): {redoText}</source>
         <source>limit</source>
         <translation>上限</translation>
     </message>
+    <message>
+        <source>Click a name to hide its curve.</source>
+        <translation>点击名称可隐藏其曲线。</translation>
+    </message>
 </context>
 </TS>

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 
 from laya_desktop.gui import theme
@@ -218,3 +218,19 @@ def test_theme_switch_recolours_the_plots(qapp, page):
     theme.apply_theme(qapp, "light")
     page.draw()
     assert page.plots.cpu.grab().toImage().pixelColor(60, 60).lightness() > 200
+
+
+def test_a_click_on_a_name_hides_its_curve_and_the_last_one_stays(page, qtbot):
+    page.make_plots()
+    plot = page.plots.queue
+    page.draw()
+    plot.legend.grab()  # places are known once it is painted
+    left, right, key = plot.legend._places[0]
+    qtbot.mouseClick(plot.legend, Qt.MouseButton.LeftButton, pos=QPoint(int((left + right) / 2), 9))
+    assert key == "queue.waiting"
+    assert not plot._plot.curve_visible("queue.waiting")
+    assert [item.hidden for item in plot.legend.items] == [True, False]
+    plot.toggle("queue.running")
+    assert plot._plot.curve_visible("queue.running")
+    plot.toggle("queue.waiting")
+    assert plot._plot.curve_visible("queue.waiting")

@@ -51,6 +51,8 @@ class MetricPlot(Card):
         self._unit = ElidedLabel("", "secondary")
         self._unit.set_text(unit, short="")
         self.legend = PlotLegend()
+        self.legend.toggled.connect(self.toggle)
+        self._hidden: set[str] = set()
         self._head = QGridLayout()
         self._head.setHorizontalSpacing(5)
         self._head.setVerticalSpacing(0)
@@ -79,6 +81,21 @@ class MetricPlot(Card):
             return
         self._series = series
         self._plot.set_curves({s.key: s.role for s in series})
+        self._show_curves()
+
+    def toggle(self, key: str) -> None:
+        """Hide a curve or show it again; the last one that is shown stays."""
+        shown = {s.key for s in self._series} - self._hidden
+        if key in self._hidden:
+            self._hidden.discard(key)
+        elif len(shown) > 1:
+            self._hidden.add(key)
+        self._show_curves()
+        self._show_values()
+
+    def _show_curves(self) -> None:
+        for series in self._series:
+            self._plot.set_curve_visible(series.key, series.key not in self._hidden)
 
     def set_empty(self, title: str | None, text: str = "") -> None:
         """Say why there is nothing to draw, instead of the plot; None shows the plot."""
@@ -115,7 +132,7 @@ class MetricPlot(Card):
             x, y = self._drawn.get(series.key, (_NOTHING, _NOTHING))
             heights = self._heights(y)
             finite = np.isfinite(heights)
-            if finite.any():
+            if finite.any() and series.key not in self._hidden:
                 highest = max(highest or 0.0, float(y[finite].max()))
             joined = None if finite.all() else connected(finite)
             if series.dashed and len(x):
@@ -177,7 +194,7 @@ class MetricPlot(Card):
     def _show_values(self) -> None:
         self.legend.set_items(
             tuple(
-                LegendItem(s.name, self._text(self._value(s.key)), s.role, s.dashed)
+                LegendItem(s.name, self._text(self._value(s.key)), s.role, s.dashed, s.key, s.key in self._hidden)
                 for s in self._series
                 if self._stack.currentIndex() == 0
             )

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from laya_desktop.gui import theme
+from laya_desktop.gui.i18n import tr
 
 _SAMPLE_PX, _GAP_PX, _BETWEEN_PX = 12, 4, 10
 _LONGEST_NAME, _SHORT_NAME = 14, 9
 _DASH = (2.0, 1.0)
+_HIDDEN_OPACITY = 0.55
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class LegendItem:
     value: str
     role: str
     dashed: bool = False
+    key: str = ""
+    """Names the series where a click hides it."""
+    hidden: bool = False
 
     @property
     def text(self) -> str:
@@ -41,13 +46,18 @@ class LegendItem:
 
 
 class PlotLegend(QWidget):
-    """Right-aligned legend of one line."""
+    """Right-aligned legend of one line; a click on an item hides its curve or shows it again."""
+
+    toggled = Signal(str)
+    """The key of the item that was clicked."""
 
     def __init__(self) -> None:
         super().__init__()
         self._items: tuple[LegendItem, ...] = ()
         self._font = theme.ui_font(theme.FONT_SECONDARY)
         self._wanted_px = 0
+        self._places: list[tuple[float, float, str]] = []
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(18)
 
@@ -61,7 +71,8 @@ class PlotLegend(QWidget):
         if items != self._items:
             self._items = items
             self.setAccessibleName(", ".join(item.text for item in items))
-            self.setToolTip("\n".join(item.text for item in items))
+            lines = [item.text for item in items]
+            self.setToolTip("\n".join([*lines, tr("Click a name to hide its curve.")] if len(items) > 1 else lines))
             wanted_px = sum(self._widths([item.text for item in items])) + _BETWEEN_PX * max(len(items) - 1, 0)
             if not self._wanted_px - 2 * _BETWEEN_PX <= wanted_px <= self._wanted_px:
                 self._wanted_px = wanted_px
@@ -104,9 +115,12 @@ class PlotLegend(QWidget):
         while shown and sum(widths[:shown]) + _BETWEEN_PX * (shown - 1) > self.width():
             shown -= 1
         x = self.width() - sum(widths[:shown]) - _BETWEEN_PX * max(shown - 1, 0)
+        self._places = []
         middle = self.height() / 2
         baseline = middle + (metrics.ascent() - metrics.descent()) / 2
         for item, text, width in zip(self._items[:shown], texts[:shown], widths[:shown], strict=True):
+            self._places.append((x, x + width, item.key))
+            painter.setOpacity(_HIDDEN_OPACITY if item.hidden else 1.0)
             pen = QPen(theme.color(item.role), 2.0)
             pen.setCapStyle(Qt.PenCapStyle.FlatCap)
             if item.dashed:
@@ -115,4 +129,14 @@ class PlotLegend(QWidget):
             painter.drawLine(QPointF(x, middle), QPointF(x + _SAMPLE_PX, middle))
             painter.setPen(theme.color("secondary"))
             painter.drawText(QPointF(x + _SAMPLE_PX + _GAP_PX, baseline), text)
+            if item.hidden:  # struck out too, since paleness alone says little
+                painter.setPen(QPen(theme.color("secondary"), 1.0))
+                painter.drawLine(QPointF(x + _SAMPLE_PX + _GAP_PX, middle), QPointF(x + width, middle))
             x += width + _BETWEEN_PX
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Hide or show what is under the pointer."""
+        at = event.position().x()
+        key = next((key for left, right, key in self._places if left <= at <= right), "")
+        if key:
+            self.toggled.emit(key)

@@ -124,6 +124,14 @@ class PlotView(pg.PlotWidget):
             curve.setPen(_pen(role))
             self._view.addItem(curve, ignoreBounds=True)
 
+    def set_curve_visible(self, key: str, visible: bool) -> None:
+        """Show or hide a curve."""
+        self._curves[key][0].setVisible(visible)
+
+    def curve_visible(self, key: str) -> bool:
+        """Whether a curve is shown."""
+        return self._curves[key][0].isVisible()
+
     def draw(self, key: str, x: Floats, heights: Floats, joined: Bools | None = None) -> None:
         """Show a curve of finite points; ``joined`` says which ones have a line to the next one, None: all."""
         connect: Any = "all" if joined is None else joined.astype(np.int32)
@@ -191,12 +199,6 @@ class PlotView(pg.PlotWidget):
         """Seconds at the left and the right edge."""
         left, right = self._view.viewRange()[0]
         return left, right
-
-    def curve_points(self, key: str) -> Floats:
-        """What is drawn of a curve: an array (points, 2) of seconds and heights."""
-        path = self._curves[key][0].path()
-        elements = [path.elementAt(i) for i in range(path.elementCount())]
-        return np.array([(e.x, e.y) for e in elements]).reshape(-1, 2)
 
     def _on_resized(self, *_: object) -> None:
         for axis in self._axes:
