@@ -17,5 +17,19 @@
             <numerusform>%n models in {place}</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>%n slot(s)</source>
+        <translation>
+            <numerusform>%n slot</numerusform>
+            <numerusform>%n slots</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n layer(s) on the GPU</source>
+        <translation>
+            <numerusform>%n layer on the GPU</numerusform>
+            <numerusform>%n layers on the GPU</numerusform>
+        </translation>
+    </message>
 </context>
 </TS>

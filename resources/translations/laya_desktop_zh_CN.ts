@@ -758,12 +758,36 @@
         <translation>计算</translation>
     </message>
     <message>
+        <source>worker</source>
+        <translation>工作进程</translation>
+    </message>
+    <message>
         <source>{free} free</source>
         <translation>空闲 {free}</translation>
     </message>
     <message>
         <source>Would take on the {device}</source>
         <translation>将在 {device} 上占用</translation>
+    </message>
+    <message>
+        <source>KV cache {kv_type}</source>
+        <translation>KV 缓存 {kv_type}</translation>
+    </message>
+    <message>
+        <source>context {tokens}</source>
+        <translation>上下文 {tokens}</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n slot(s)</source>
+        <translation>
+            <numerusform>%n 个槽位</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n layer(s) on the GPU</source>
+        <translation>
+            <numerusform>GPU 上 %n 层</numerusform>
+        </translation>
     </message>
     <message>
         <source>trained for {context_length} tokens</source>
@@ -1000,6 +1024,30 @@
     <message>
         <source>A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs.</source>
         <translation>正则会对每个没有被路径或前缀接走的请求执行：约 7 µs，而不是 0.1 µs。</translation>
+    </message>
+    <message>
+        <source>Chat below a path</source>
+        <translation>某路径下的聊天</translation>
+    </message>
+    <message>
+        <source>One model by a header</source>
+        <translation>按请求头选模型</translation>
+    </message>
+    <message>
+        <source>Two models share the requests</source>
+        <translation>两个模型分担请求</translation>
+    </message>
+    <message>
+        <source>Another target where the first one cannot</source>
+        <translation>第一个不行时换另一个目标</translation>
+    </message>
+    <message>
+        <source>A path of another version</source>
+        <translation>另一版本的路径</translation>
+    </message>
+    <message>
+        <source>Paths by a regular expression</source>
+        <translation>用正则匹配路径</translation>
     </message>
     <message>
         <source>host: {host}</source>
@@ -1870,8 +1918,16 @@
         <translation>关</translation>
     </message>
     <message>
+        <source>Make it fit</source>
+        <translation>调整到放得下</translation>
+    </message>
+    <message>
         <source>estimating …</source>
         <translation>正在估算 …</translation>
+    </message>
+    <message>
+        <source>Fill in: {settings}</source>
+        <translation>填入：{settings}</translation>
     </message>
     <message>
         <source>Choose a file</source>
@@ -2470,6 +2526,22 @@
         <translation>接收请求</translation>
     </message>
     <message>
+        <source>e.g. small ×2, large</source>
+        <translation>例如 small ×2, large</translation>
+    </message>
+    <message>
+        <source>pass on what follows it</source>
+        <translation>只转交其后的部分</translation>
+    </message>
+    <message>
+        <source>as it is, or e.g. /v1</source>
+        <translation>原样，或如 /v1</translation>
+    </message>
+    <message>
+        <source>header</source>
+        <translation>响应头</translation>
+    </message>
+    <message>
         <source>Path</source>
         <translation>路径</translation>
     </message>
@@ -2504,6 +2576,22 @@
     <message>
         <source>Enabled</source>
         <translation>启用</translation>
+    </message>
+    <message>
+        <source>Shared by</source>
+        <translation>分担</translation>
+    </message>
+    <message>
+        <source>Several targets with weights; the least busy one answers.</source>
+        <translation>多个带权重的目标；由最空闲的一个回答。</translation>
+    </message>
+    <message>
+        <source>In its place</source>
+        <translation>替换为</translation>
+    </message>
+    <message>
+        <source>Answers get</source>
+        <translation>答复附带</translation>
     </message>
     <message>
         <source>Only requests whose body names this model.</source>
@@ -2586,6 +2674,10 @@
         <translation>路由</translation>
     </message>
     <message>
+        <source>New route for a common case</source>
+        <translation>为常见情形新建路由</translation>
+    </message>
+    <message>
         <source>Duplicate</source>
         <translation>复制一份</translation>
     </message>
@@ -2612,6 +2704,10 @@
     <message>
         <source>delete {name}</source>
         <translation>删除 {name}</translation>
+    </message>
+    <message>
+        <source>move {name}</source>
+        <translation>移动 {name}</translation>
     </message>
     <message>
         <source>switch {name} {value}</source>
@@ -2814,6 +2910,14 @@ Redo ({toString}): {redoText}</source>
     <message>
         <source>Add a route or a model on its page</source>
         <translation>在相应页面添加路由或模型</translation>
+    </message>
+    <message>
+        <source>Move a route up in the file (Routes)</source>
+        <translation>把路由在文件中上移（路由页）</translation>
+    </message>
+    <message>
+        <source>Move a route down in the file (Routes)</source>
+        <translation>把路由在文件中下移（路由页）</translation>
     </message>
     <message>
         <source>Read the model files again (Models)</source>

@@ -70,18 +70,44 @@ def test_wrong_text_is_kept_for_the_check() -> None:
     assert set(shown) == {"timeout", "methods"}
 
 
-def test_another_target_takes_the_place_of_shared_ones() -> None:
+def test_one_target_takes_the_place_of_shared_ones() -> None:
     fields = rf.fields_of(RouteConfig.model_validate(ROUTES[-1]))
-    assert fields.target == "m ×2, n"
-    data = rf.data_of(replace(fields, target="o"))
+    assert (fields.target, fields.shares) == ("", "m ×2, n")
+    data = rf.data_of(replace(fields, shares="", target="o"))
     assert data["target"] == "o"
     assert "targets" not in data
     assert data["rewrite"] == "/v1"
 
 
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("a ×2, b", [{"name": "a", "weight": 2}, "b"]),
+        ("a x2,b * 3 ,", [{"name": "a", "weight": 2}, {"name": "b", "weight": 3}]),
+        ("box, xx", ["box", "xx"]),
+        ("a ×much", [{"name": "a", "weight": "much"}]),
+    ],
+)
+def test_shares_are_read_as_people_write_them(text: str, targets: list) -> None:
+    assert rf.targets_of(text) == targets
+
+
+def test_a_wrong_weight_is_the_shares_problem() -> None:
+    _, problems = check_part("routes", rf.data_of(RouteFields(name="a", path="/v1", shares="a ×much")))
+    assert set(rf.problems_by_field(problems, "prefix")) == {"shares"}
+
+
+@pytest.mark.parametrize("key", rf.TEMPLATES)
+def test_templates_make_routes_that_work(key: str) -> None:
+    config = sample_config()
+    part, problems = check_part("routes", rf.data_of(rf.from_template(key, config)))
+    assert problems == ()
+    assert config.with_route(part, None).routes[-1] == part
+
+
 def test_a_problem_of_a_key_that_is_not_shown_names_it() -> None:
-    problems = [Problem("Not a path.", ("rewrite",))]
-    assert rf.problems_by_field(problems, "prefix") == {None: "rewrite: Not a path."}
+    problems = [Problem("Not a number.", ("weight",))]
+    assert rf.problems_by_field(problems, "prefix") == {None: "weight: Not a number."}
 
 
 def test_a_regex_without_its_switch_is_the_switchs_problem() -> None:

@@ -334,3 +334,39 @@ def test_the_table_model_is_sound(qtmodeltester, desk: Desk) -> None:
     qtmodeltester.check(desk.page.model)
     qtmodeltester.check(desk.page.proxy)
     qtmodeltester.check(RouteTableModel())
+
+
+def test_alt_and_arrows_move_a_route_in_the_file(desk: Desk) -> None:
+    desk.select("chat")
+    before = [r.name for r in desk.config.routes]
+    at = before.index("chat")
+    desk.page.move_route(1)
+    desk.until(lambda: desk.config.routes[at + 1].name == "chat")
+    desk.until(desk.page.undo_button.isEnabled)
+    desk.page.undo_button.click()
+    desk.until(lambda: [r.name for r in desk.config.routes] == before)
+    desk.page.move_route(-100)
+    desk.until(lambda: desk.config.routes[0].name == "chat")
+    desk.page.move_route(-1)
+    assert desk.config.routes[0].name == "chat"
+
+
+def test_the_form_edits_shares_rewrite_and_answer_headers(desk: Desk) -> None:
+    desk.select("chat")
+    assert not desk.form.rows["shares"].isVisible()
+    desk.form.advanced.setChecked(True)
+    names = desk.config.target_names
+    desk.retype(desk.form.shares, f"{names[0]} ×3, {names[1]}")
+    desk.retype(desk.form.rewrite, "/v1")
+    desk.until(lambda: desk.config.route("chat").rewrite == "/v1")
+    route = desk.config.route("chat")
+    assert [(t.name, t.weight) for t in route.targets] == [(names[0], 3), (names[1], 1)]
+    assert not desk.form.target.isEnabled()
+    desk.retype(desk.form.shares, "nobody ×2")
+    desk.until(lambda: "nobody" in (desk.form.rows["shares"].error or ""))
+
+
+def test_a_template_is_a_draft(desk: Desk) -> None:
+    desk.page.start_template("rewrite")
+    assert (desk.form.path.value(), desk.form.rewrite.value()) == ("/api/v2", "/v1")
+    assert desk.form.advanced.isChecked()

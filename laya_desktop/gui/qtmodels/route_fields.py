@@ -6,6 +6,7 @@ validates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,17 @@ KINDS = ("prefix", "path", "regex")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 REGEX_COST = QT_TR_NOOP("A regex runs on every request that no path or prefix takes: about 7 µs instead of 0.1 µs.")
 
-_SHOWN = frozenset({"name", "match", "target", "targets", "fallback", "priority", "timeout", "enabled"})
+_SHOWN = frozenset({
+    "name", "match", "target", "targets", "fallback", "priority", "timeout", "enabled", "strip_prefix", "rewrite",
+    "response_headers",
+})  # fmt: skip
 _SHOWN_MATCH = frozenset({"prefix", "path", "regex", "use_regex", "methods", "host", "headers", "model"})
-_PLACES = {"prefix": "path", "regex": "path", "targets": "target"}
+_PLACES = {"prefix": "path", "regex": "path", "targets": "shares"}
 """Keys that another field shows."""
-_FIELDS = (_SHOWN | _SHOWN_MATCH) - {"match", "prefix", "regex", "targets"}
+_FIELDS = (_SHOWN | _SHOWN_MATCH | {"shares"}) - {"match", "prefix", "regex", "targets"}
+ADVANCED = ("shares", "strip_prefix", "rewrite", "response_headers")
+"""Fields that most routes leave alone."""
+_SHARE = re.compile(r"(?P<name>.*?)(?:\s*[×*]\s*|\s+x\s*)(?P<weight>\S+)")
 _YAML_WIDTH = 40
 """Characters that fit beside the form."""
 _DEFAULT_TIMEOUT = units.format_duration(300.0)
@@ -54,8 +61,13 @@ class RouteFields:
     """Names in order, with commas between."""
     timeout: str = _DEFAULT_TIMEOUT
     enabled: bool = True
+    shares: str = ""
+    """Several targets with weights, ``a ×2, b``; where there are any, ``target`` says nothing."""
+    strip_prefix: bool = True
+    rewrite: str = ""
+    response_headers: tuple[tuple[str, str], ...] = ()
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the route that the form does not show, and ``targets`` while ``target`` still says them."""
+    """Keys of the route that the form does not show."""
     kept_match: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -64,7 +76,7 @@ def fields_of(route: RouteConfig) -> RouteFields:
     match = route.match
     kind = next(k for k in KINDS if getattr(match, k) is not None)
     data = route.model_dump(mode="json", exclude_defaults=True)
-    kept = {key: value for key, value in data.items() if key not in _SHOWN or key == "targets"}
+    kept = {key: value for key, value in data.items() if key not in _SHOWN}
     kept_match = {key: value for key, value in data["match"].items() if key not in _SHOWN_MATCH}
     return RouteFields(
         name=route.name,
@@ -75,7 +87,11 @@ def fields_of(route: RouteConfig) -> RouteFields:
         host=match.host or "",
         headers=tuple((name, value or "") for name, value in match.headers.items()),
         model=match.model or "",
-        target=shares_text(route),
+        target=route.target or "",
+        shares=_shares([t.model_dump(exclude_defaults=True) for t in route.targets]),
+        strip_prefix=route.strip_prefix,
+        rewrite=route.rewrite or "",
+        response_headers=tuple(route.response_headers.items()),
         fallback=", ".join(route.fallback),
         priority=str(route.priority),
         timeout=units.format_duration(route.timeout),
@@ -87,6 +103,17 @@ def fields_of(route: RouteConfig) -> RouteFields:
 
 def data_of(fields: RouteFields) -> dict[str, Any]:
     """Configuration data, as it would stand in the file: defaults are left out, wrong text is kept."""
+    data: dict[str, Any] = {"name": fields.name.strip(), "match": _match_of(fields) | dict(fields.kept_match)}
+    if fields.shares.strip():
+        data["targets"] = targets_of(fields.shares)
+    else:
+        data["target"] = fields.target.strip()
+    if fallback := [name for name in (n.strip() for n in fields.fallback.split(",")) if name]:
+        data["fallback"] = fallback
+    return data | _policy_of(fields) | dict(fields.kept)
+
+
+def _match_of(fields: RouteFields) -> dict[str, Any]:
     match: dict[str, Any] = {fields.kind: fields.path.strip()}
     if fields.kind == "regex" and fields.use_regex:
         match["use_regex"] = True
@@ -98,23 +125,43 @@ def data_of(fields: RouteFields) -> dict[str, Any]:
         match["headers"] = headers
     if model := fields.model.strip():
         match["model"] = model
-    match |= fields.kept_match
-    data: dict[str, Any] = {"name": fields.name.strip(), "match": match}
-    kept = dict(fields.kept)
-    targets = kept.pop("targets", None)
-    if targets is not None and fields.target == _shares(targets):
-        data["targets"] = targets
-    else:
-        data["target"] = fields.target.strip()
-    if fallback := [name for name in (n.strip() for n in fields.fallback.split(",")) if name]:
-        data["fallback"] = fallback
+    return match
+
+
+def _policy_of(fields: RouteFields) -> dict[str, Any]:
+    policy: dict[str, Any] = {}
     if not fields.enabled:
-        data["enabled"] = False
+        policy["enabled"] = False
     if fields.priority != "normal":
-        data["priority"] = fields.priority
+        policy["priority"] = fields.priority
     if (timeout := fields.timeout.strip()) != _DEFAULT_TIMEOUT:
-        data["timeout"] = timeout
-    return data | kept
+        policy["timeout"] = timeout
+    if not fields.strip_prefix:
+        policy["strip_prefix"] = False
+    if rewrite := fields.rewrite.strip():
+        policy["rewrite"] = rewrite
+    if answers := {n.strip(): v.strip() for n, v in fields.response_headers if n.strip() or v.strip()}:
+        policy["response_headers"] = answers
+    return policy
+
+
+def targets_of(text: str) -> list[dict[str, Any] | str]:
+    """``a ×2, b`` (or ``a x2``, ``a * 2``) as the file has it; a weight that is no number is kept for the check."""
+    made: list[dict[str, Any] | str] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        found = _SHARE.fullmatch(part)
+        if found is None:
+            made.append(part)
+        else:
+            weight = found["weight"]
+            made.append({"name": found["name"].strip(), "weight": int(weight) if weight.isdecimal() else weight})
+    return made
+
+
+def is_advanced(fields: RouteFields) -> bool:
+    """Whether one of the fields that most routes leave alone says something."""
+    plain = RouteFields()
+    return any(getattr(fields, key) != getattr(plain, key) for key in ADVANCED)
 
 
 def yaml_of(fields: RouteFields) -> str:
@@ -159,6 +206,36 @@ def new_route(config: NodeConfig) -> RouteFields:
     return RouteFields(name=free_name(target or "route", config), path=path, target=target)
 
 
+TEMPLATES = {
+    "prefix": QT_TR_NOOP("Chat below a path"),
+    "header": QT_TR_NOOP("One model by a header"),
+    "shares": QT_TR_NOOP("Two models share the requests"),
+    "fallback": QT_TR_NOOP("Another target where the first one cannot"),
+    "rewrite": QT_TR_NOOP("A path of another version"),
+    "regex": QT_TR_NOOP("Paths by a regular expression"),
+}
+"""Common cases, by key."""
+
+
+def from_template(key: str, config: NodeConfig) -> RouteFields:
+    """A draft for a common case, with this configuration's own names."""
+    plain = new_route(config)
+    names = [*config.target_names, "first-model", "other-model"][:2]
+    match key:
+        case "header":
+            return replace(plain, headers=(("X-Tier", "pro"),))
+        case "shares":
+            return replace(plain, target="", shares=f"{names[0]} ×2, {names[1]}")
+        case "fallback":
+            return replace(plain, target=names[0], fallback=names[1])
+        case "rewrite":
+            return replace(plain, path="/api/v2", rewrite="/v1")
+        case "regex":
+            return replace(plain, kind="regex", path="/u/(?P<id>[0-9]+)/chat", use_regex=True)
+        case _:
+            return plain
+
+
 def copy_of(route: RouteConfig, config: NodeConfig) -> RouteFields:
     """A draft like ``route`` under a free name; one condition must be changed before it can be added."""
     return replace(fields_of(route), name=free_name(route.name, config))
@@ -168,11 +245,6 @@ def free_name(name: str, config: NodeConfig) -> str:
     """``name``, or ``name 2``, ``name 3`` … where it is taken by a route."""
     taken = {r.name for r in config.routes}
     return next(n for n in (name, *(f"{name} {i}" for i in range(2, 10_000))) if n not in taken)
-
-
-def shares_text(route: RouteConfig) -> str:
-    """Its target, or the targets that share its requests: ``a ×2, b``."""
-    return route.target or _shares([t.model_dump(exclude_defaults=True) for t in route.targets])
 
 
 def _shares(targets: Sequence[Mapping[str, Any]]) -> str:

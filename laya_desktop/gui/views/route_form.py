@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
-from laya_desktop.gui.qtmodels.route_fields import REGEX_COST, RouteFields
+from laya_desktop.gui.qtmodels.route_fields import ADVANCED, REGEX_COST, RouteFields, is_advanced
 from laya_desktop.gui.views.inputs import Choice, PairsInput, Switch, TextInput, connect_all
 from laya_desktop.gui.views.widgets import FieldRow
 
@@ -49,6 +49,10 @@ class RouteForm(QWidget):
         self.priority = Choice(translated(_PRIORITIES))
         self.timeout = TextInput("300s")
         self.enabled = Switch(tr("takes requests"))
+        self.shares = TextInput(tr("e.g. small ×2, large"))
+        self.strip_prefix = Switch(tr("pass on what follows it"))
+        self.rewrite = TextInput(tr("as it is, or e.g. /v1"), mono=True)
+        self.response_headers = PairsInput(tr("header"), "Cache-Control", "no-store")
         self.rows = {
             "name": FieldRow(tr("Name"), self.name),
             "kind": FieldRow(tr("Match"), self.kind),
@@ -63,13 +67,24 @@ class RouteForm(QWidget):
             "priority": FieldRow(tr("Priority"), self.priority),
             "timeout": FieldRow(tr("Timeout"), self.timeout),
             "enabled": FieldRow(tr("Enabled"), self.enabled),
+            "shares": FieldRow(
+                tr("Shared by"), self.shares, hint=tr("Several targets with weights; the least busy one answers.")
+            ),
+            "strip_prefix": FieldRow(tr("Prefix"), self.strip_prefix),
+            "rewrite": FieldRow(tr("In its place"), self.rewrite),
+            "response_headers": FieldRow(tr("Answers get"), self.response_headers),
         }
         self.model.setToolTip(tr("Only requests whose body names this model."))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
-        for line in self.rows.values():
+        self.advanced = Switch(tr("Advanced"))
+        self.advanced.toggled.connect(self._show_advanced)
+        for key, line in self.rows.items():
+            if key == ADVANCED[0]:
+                layout.addWidget(self.advanced)
             layout.addWidget(line)
+        self._show_advanced(False)
         self._kept = RouteFields()
         self._editors = {key: getattr(self, key) for key in self.rows}
         connect_all((e for key, e in self._editors.items() if key != "name"), lambda: self._tell(False))
@@ -86,6 +101,8 @@ class RouteForm(QWidget):
     def set_fields(self, fields: RouteFields) -> None:
         """Show these values; nothing is emitted."""
         self._kept = fields
+        if is_advanced(fields):
+            self.advanced.setChecked(True)
         for key, editor in self._editors.items():
             editor.set_value(getattr(fields, key))
         self._show_kind()
@@ -101,6 +118,13 @@ class RouteForm(QWidget):
         for key, line in self.rows.items():
             line.set_error(problems.get(key))
         self.headers.set_invalid("headers" in problems)
+        self.response_headers.set_invalid("response_headers" in problems)
+        if any(key in problems for key in ADVANCED):
+            self.advanced.setChecked(True)
+
+    def _show_advanced(self, shown: bool) -> None:
+        for key in ADVANCED:
+            self.rows[key].setVisible(shown)
 
     def _tell(self, hold: bool) -> None:
         self._show_kind()
@@ -109,6 +133,7 @@ class RouteForm(QWidget):
     def _show_kind(self) -> None:
         kind = self.kind.value()
         self.rows["use_regex"].setVisible(kind == "regex")
+        self.target.setEnabled(not self.shares.value().strip())
         self.rows["path"].caption.setText(tr("Regex") if kind == "regex" else tr("Path"))
         self.path.setToolTip(tr(_PATH_TIPS.get(kind, "")))
         self.path.setPlaceholderText("/u/(?P<id>[0-9]+)/chat" if kind == "regex" else "/v1/…")

@@ -5,10 +5,13 @@ Shows what is in force or on its way there; the switch, the form and Delete are 
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QItemSelection, QModelIndex, Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QStackedLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QMenu, QStackedLayout, QWidget
 
+from laya_desktop.config.edits import edit
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
@@ -77,6 +80,13 @@ class RoutesPage(QWidget):
 
     def _build(self) -> None:
         self.add_button = button(tr("Route"), "primary", "plus", self.start_draft)
+        self.template_button = button("", icon="down")
+        self.template_button.setAccessibleName(tr("New route for a common case"))
+        self.template_button.setToolTip(tr("New route for a common case"))
+        menu = QMenu(self.template_button)
+        for key, text in route_fields.TEMPLATES.items():
+            menu.addAction(tr(text), partial(self.start_template, key))
+        self.template_button.setMenu(menu)
         self.copy_button = button(tr("Duplicate"), icon="duplicate", on_click=self.duplicate)
         self.delete_button = button(tr("Delete"), icon="trash", on_click=self.delete)
         self.undo_button = button(tr("Undo"), icon="undo", on_click=self.history.stack.undo)
@@ -91,7 +101,8 @@ class RoutesPage(QWidget):
         self.filter.setAccessibleName(tr("Filter routes"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setFixedWidth(180)
-        tools = row(self.add_button, self.copy_button, self.delete_button, self.undo_button, None, self.filter)
+        edits = (self.copy_button, self.delete_button, self.undo_button)
+        tools = row(self.add_button, self.template_button, *edits, None, self.filter)
         self.empty = EmptyState(
             tr("No routes yet"),
             tr("A route says which requests go to which model. The standard paths under /v1 work without one."),
@@ -133,6 +144,8 @@ class RoutesPage(QWidget):
             (QKeySequence.StandardKey.Undo, self.history.stack.undo),
             (QKeySequence.StandardKey.Redo, self.history.stack.redo),
             (QKeySequence.StandardKey.New, self.start_draft),
+            ("Alt+Up", partial(self.move_route, -1)),
+            ("Alt+Down", partial(self.move_route, 1)),
         ):
             shortcut = QShortcut(QKeySequence(keys), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -168,8 +181,15 @@ class RoutesPage(QWidget):
 
     def start_draft(self) -> None:
         """A new route, in the form only until it is added."""
+        self._start(route_fields.new_route(self._bridge.config or NodeConfig()))
+
+    def start_template(self, key: str) -> None:
+        """A new route for one of the common cases."""
+        self._start(route_fields.from_template(key, self._bridge.config or NodeConfig()))
+
+    def _start(self, fields: RouteFields) -> None:
         self._unselect()
-        self.editor.start_draft(route_fields.new_route(self._bridge.config or NodeConfig()))
+        self.editor.start_draft(fields)
         self.form.name.setFocus()
         self.form.name.selectAll()
 
@@ -190,6 +210,20 @@ class RoutesPage(QWidget):
             return
         self._change(config, config.without_route(name), tr("delete {name}", name=name))
         self.editor.forget(name)
+
+    def move_route(self, step: int) -> None:
+        """Put the selected route ``step`` places further down in the file: order decides among regular expressions."""
+        config, name = self._bridge.config, self.editor.name
+        route = config.route(name) if config is not None and name is not None else None
+        if config is None or route is None or name is None:
+            return
+        routes = list(config.routes)
+        place = routes.index(route)
+        to = min(max(place + step, 0), len(routes) - 1)
+        if to == place:
+            return
+        routes.insert(to, routes.pop(place))
+        self._change(config, edit(config, routes=tuple(routes)), tr("move {name}", name=name))
 
     def _change(self, before: NodeConfig, after: NodeConfig, text: str) -> None:
         self._bridge.apply_config(after, done=lambda _none: self.history.record(before, after, text))

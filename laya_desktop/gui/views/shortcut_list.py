@@ -15,6 +15,8 @@ from laya_desktop.gui.views.widgets import SectionTitle, button, column, label, 
 
 ON_PAGES = (
     ("Ctrl+N", QT_TR_NOOP("Add a route or a model on its page")),
+    ("Alt+Up", QT_TR_NOOP("Move a route up in the file (Routes)")),
+    ("Alt+Down", QT_TR_NOOP("Move a route down in the file (Routes)")),
     ("F5", QT_TR_NOOP("Read the model files again (Models)")),
     ("Esc", QT_TR_NOOP("Close what lies over the window")),
     ("Tab", QT_TR_NOOP("Next control")),
