@@ -80,7 +80,8 @@ class RoutesPage(QWidget):
 
     def _build(self) -> None:
         self.add_button = button(tr("Route"), "primary", "plus", self.start_draft)
-        self.template_button = button("", icon="down")
+        self.template_button = button("", icon="more")
+        self.template_button.setProperty("menu", True)
         self.template_button.setAccessibleName(tr("New route for a common case"))
         self.template_button.setToolTip(tr("New route for a common case"))
         menu = QMenu(self.template_button)
