@@ -97,12 +97,16 @@ def describe_estimate(found: MemoryEstimate) -> str:
         ("weights", found.weights_bytes),
         ("KV cache", found.kv_cache_bytes),
         ("compute", found.compute_bytes),
+        ("worker", found.other_bytes),
         ("total", found.total_bytes),
         ("free", found.free_bytes),
     )
     verdict = found.verdict.value.replace("_", " ")
     lines = [f"{verdict} on {found.device}: {found.reason}"]
-    return "\n".join([*lines, *(f"  {name:<9} {fmt.size(value)}" for name, value in parts)])
+    lines += [f"  {name:<9} {fmt.size(value)}" for name, value in parts if name != "worker" or value is not None]
+    if found.proposal is not None:
+        lines.append(f"  proposal  {found.proposal.text}")
+    return "\n".join(lines)
 
 
 async def _find(folders: tuple[Path, ...]) -> tuple[FoundModel, ...]:

@@ -17,14 +17,14 @@ from laya_desktop.node.dry_runs import Ask, ask_worker
 from laya_desktop.node.engines.base import DryRunDone, EngineLoadError
 from laya_desktop.node.engines.fake import parse_path
 from laya_desktop.node.params import params_at
+from laya_desktop.node.proposal import Shape, candidates
 from laya_desktop.state.enums import Verdict
-from laya_desktop.state.snapshot import MemoryEstimate
+from laya_desktop.state.snapshot import MemoryEstimate, Proposal
 
 TIGHT_FRACTION = 0.9
 """Above this share of what is free a load is called tight: other programs move, and estimates leave out some MB."""
-_CONTEXT_STEP = 256
-_Q8_SHARE = 34 / 64
-"""Of f16: ggml's q8_0 stores 32 values in 34 bytes."""
+MOST_TRIALS = 6
+"""Candidates of a proposal that are estimated; each may take a dry run."""
 
 
 async def estimate(
@@ -46,9 +46,53 @@ async def estimate(
     except LayaError as error:
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)
-    can_quantise = model.engine == "llama_cpp" and model.kv_type == "f16" and model.flash_attention != "off"
     run = for_replicas(answer, model.replicas)
-    return judge(run, model.batch_size, model.max_seq_len, free_bytes, can_quantise=can_quantise)
+    found = judge(run, free_bytes)
+    if found.verdict is not Verdict.WILL_NOT_FIT:
+        return found
+    proposal = await _proposal(model, path, device, run, found.free_bytes or 0, dry_run)
+    way_out = f"It would fit with {proposal.text}." if proposal else no_way_out(run)
+    return replace(found, proposal=proposal, reason=f"{found.reason} {way_out}")
+
+
+async def _proposal(
+    model: ModelConfig, path: Path, device: str, run: DryRunDone, free_bytes: int, dry_run: Ask
+) -> Proposal | None:
+    """The first candidate that holds when it is estimated itself."""
+    shape = shape_of(run, model)
+    tried = 0
+    for limit in (int(TIGHT_FRACTION * free_bytes), free_bytes):
+        for candidate in candidates(shape, limit):
+            tried += 1
+            if tried > MOST_TRIALS:
+                return None
+            try:
+                other = await dry_run(params_at(with_proposal(model, candidate), str(path), device))
+            except LayaError:
+                continue
+            verdict = judge(for_replicas(other, model.replicas), free_bytes).verdict
+            if verdict in (Verdict.FITS, Verdict.TIGHT):
+                return candidate
+    return None
+
+
+def with_proposal(model: ModelConfig, proposal: Proposal) -> ModelConfig:
+    """The model with the proposed settings."""
+    keys = ("kv_type", "max_seq_len", "batch_size", "gpu_layers")
+    return model.model_copy(update={k: v for k in keys if (v := getattr(proposal, k)) is not None})
+
+
+def shape_of(run: DryRunDone, model: ModelConfig) -> Shape:
+    """What the load is made of: on a GPU only the part that lies there."""
+    cache, weights = run.kv_cache_bytes or 0, run.weights_bytes or 0
+    can_quantise = model.engine == "llama_cpp" and model.kv_type == "f16" and model.flash_attention != "off"
+    if run.gpu_bytes is None:
+        fixed = weights + (run.compute_bytes or 0) + (run.other_bytes or 0)
+        return Shape(model.batch_size, model.max_seq_len, fixed, cache, can_quantise)
+    layers, total = run.offloaded_layers or 0, run.total_layers or 1
+    there = round(layers / total * cache)
+    layer = (weights + cache) // total
+    return Shape(model.batch_size, model.max_seq_len, run.gpu_bytes - there, there, can_quantise, layers, layer)
 
 
 def for_replicas(run: DryRunDone, replicas: int) -> DryRunDone:
@@ -62,6 +106,7 @@ def for_replicas(run: DryRunDone, replicas: int) -> DryRunDone:
         kv_cache_bytes=_times(run.kv_cache_bytes, replicas),
         compute_bytes=_times(run.compute_bytes, replicas),
         gpu_bytes=_times(run.gpu_bytes, replicas),
+        other_bytes=_times(run.other_bytes, replicas),
     )
 
 
@@ -83,13 +128,10 @@ def _of_fake(path: str, free_bytes: int | None) -> MemoryEstimate:
     return MemoryEstimate(verdict, reason, "fake", weights_bytes=claimed, total_bytes=claimed, free_bytes=free_bytes)
 
 
-def judge(
-    run: DryRunDone, slots: int, max_seq_len: int, free_bytes: int | None, *, can_quantise: bool = False
-) -> MemoryEstimate:
+def judge(run: DryRunDone, free_bytes: int | None) -> MemoryEstimate:
     """The verdict on a dry run's figures.
 
     On a GPU the part that lies there counts, and its driver's figure stands in where ``free_bytes`` is unknown.
-    ``can_quantise``: the KV cache is f16 and may be q8_0 instead.
     """
     parts = (run.weights_bytes, run.kv_cache_bytes, run.compute_bytes)
     known = [p for p in parts if p is not None]
@@ -101,8 +143,9 @@ def judge(
         weights_bytes=run.weights_bytes,
         kv_cache_bytes=run.kv_cache_bytes,
         compute_bytes=run.compute_bytes,
-        total_bytes=sum(known) if len(known) == len(parts) else None,
+        total_bytes=sum(known) + (run.other_bytes or 0) if len(known) == len(parts) else None,
         free_bytes=free_bytes,
+        other_bytes=run.other_bytes,
     )
     needed = run.gpu_bytes if on_gpu else found.total_bytes
     if needed is None:
@@ -112,8 +155,7 @@ def judge(
         return replace(found, reason=f"{text}; how much is free is not known.")
     if needed > free_bytes:
         over = f"{text}, {size(needed - free_bytes)} more than the {size(free_bytes)} that are free."
-        way_out = _way_out(run, needed, slots, max_seq_len, free_bytes, can_quantise)
-        return replace(found, verdict=Verdict.WILL_NOT_FIT, reason=f"{over} {way_out}")
+        return replace(found, verdict=Verdict.WILL_NOT_FIT, reason=over)
     left = f"{text}; {size(free_bytes)} are free."
     if needed > TIGHT_FRACTION * free_bytes:
         return replace(found, verdict=Verdict.TIGHT, reason=f"{left} Little is left for anything else.")
@@ -126,25 +168,20 @@ def size(count_bytes: int) -> str:
 
 
 def _parts_in_words(run: DryRunDone) -> str:
-    named = (("weights", run.weights_bytes), ("KV cache", run.kv_cache_bytes), ("compute", run.compute_bytes))
+    named = (
+        ("weights", run.weights_bytes),
+        ("KV cache", run.kv_cache_bytes),
+        ("compute", run.compute_bytes),
+        ("the worker itself", run.other_bytes),
+    )
     words = ", ".join(f"{name} {size(value)}" for name, value in named if value is not None)
     if run.gpu_bytes is None:
         return words
     return f"of {words}, with {run.offloaded_layers} of {run.total_layers} layers on the GPU"
 
 
-def _way_out(run: DryRunDone, needed: int, slots: int, max_seq_len: int, free_bytes: int, can_quantise: bool) -> str:
-    """What to change: a quantised cache, the largest context that would fit, else another model or device."""
-    cache = run.kv_cache_bytes or 0
-    share = 1.0 if run.gpu_bytes is None else (run.offloaded_layers or 0) / (run.total_layers or 1)
-    per_token = share * cache / max_seq_len
-    room = free_bytes - (needed - share * cache)
-    fitting = int(room / per_token) // _CONTEXT_STEP * _CONTEXT_STEP if per_token > 0 and room > 0 else 0
-    if fitting >= _CONTEXT_STEP:
-        if can_quantise and needed - share * cache * (1 - _Q8_SHARE) <= free_bytes:
-            other = f"or with max_seq_len {fitting:,} instead of {max_seq_len:,} for its {slots} slots"
-            return f"It would fit with kv_type q8_0, {other}."
-        return f"It would fit with max_seq_len {fitting:,} instead of {max_seq_len:,} for its {slots} slots."
+def no_way_out(run: DryRunDone) -> str:
+    """What to do where no settings would fit."""
     if run.gpu_bytes is not None:
-        return "Offload fewer layers (gpu_layers), load on the CPU, or choose a smaller model or quantisation."
-    return "Choose a smaller model or quantisation, or close other programs."
+        return "No settings would make it fit: load on the CPU, or choose a smaller model or quantisation."
+    return "No settings would make it fit: choose a smaller model or quantisation, or close other programs."

@@ -89,6 +89,13 @@ class ModelSnapshot:
     """Of one core: 200.0 means two cores busy."""
     rss_bytes: int | None = None
     vram_bytes: int | None = None
+    ceiling_kind: str | None = None
+    """What keeps each worker below its share of RAM: ``cgroup``, ``rlimit``, ``job object`` or ``watched``; None:
+    nothing does (not loaded, or on a GPU)."""
+    ceiling_bytes: int | None = None
+    """As the system has it."""
+    ceiling_note: str | None = None
+    """Why it is no stronger one."""
     load_s: float | None = None
     requests_total: int = 0
     last_used_unix_s: float | None = None
@@ -167,6 +174,8 @@ class GpuSnapshot:
     utilisation_percent: float | None = None
     temperature_c: float | None = None
     power_w: float | None = None
+    throttle: str | None = None
+    """Why it runs slower than it could: ``heat``, ``power``, or empty while it does not; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +197,11 @@ class MachineSnapshot:
     own_rss_bytes: int | None = None
     disk_free_bytes: int | None = None
     """Of the volume that holds the logs."""
+    log_write_bytes_per_s: float | None = None
+    """By which the files of the log folder grow, over about five seconds."""
     cpu_temperature_c: float | None = None
+    cpu_throttle: str | None = None
+    """``heat`` where the CPU was slowed down in the last ten seconds, else empty; None: unknown."""
     memory_some_avg10_percent: float | None = None
     """Linux's memory pressure (PSI): share of the last 10 s in which some task waited for memory."""
     memory_full_avg10_percent: float | None = None
@@ -215,6 +228,11 @@ class Forecast:
     """Seconds until headroom is gone at this rate; None when it is not shrinking."""
     text: str = ""
     """In words: "RAM full in about 45 s at this rate"."""
+    kind: str = "unknown"
+    """The form of ``text``, stable: ``full_in``, ``over_limit``, ``at_limit``, ``near_limit``, ``calm``, ``unknown``;
+    of queues ``queue_full``, ``queue_grows``, ``calm``, ``unknown``."""
+    headroom: float | None = None
+    """Bytes (or places in the queue) to the limit; below zero: over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +270,11 @@ class GuardAlert:
     """None: still there."""
     actions: tuple[str, ...] = ()
     """What was done about it, oldest first; empty: it was only said."""
+    kind: str = ""
+    """The form of ``text``, stable: a forecast's, or ``pressure``, ``swap``, ``disk``, ``heat``."""
+    values: dict[str, float] = field(default_factory=dict)
+    """The figures in ``text`` by what they are: ``headroom_bytes``, ``time_to_full_s``, ``growth_per_s``, ``percent``,
+    ``bytes_per_s``, ``free_bytes``, ``celsius``, ``places``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +387,18 @@ class NodeSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """Settings under which a model that does not fit would; None: left as it is."""
+
+    kv_type: str | None = None
+    max_seq_len: int | None = None
+    batch_size: int | None = None
+    gpu_layers: int | None = None
+    text: str = ""
+    """In words: "kv_type q8_0, max_seq_len 2,048 instead of 4,096"."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryEstimate:
     """What a model would take before it is loaded. Any part may be None (unknown)."""
 
@@ -377,6 +412,12 @@ class MemoryEstimate:
     total_bytes: int | None = None
     free_bytes: int | None = None
     """Free on that device after the guard's reserve."""
+    other_bytes: int | None = None
+    """RAM of the worker besides those: program, vocabulary, graphs, repacked weights. None on a GPU or unknown."""
+    proposal: Proposal | None = None
+    """Settings that would fit; None where it fits, nothing would, or nobody knows."""
+    measured_bytes: int | None = None
+    """What workers with this file and these settings have been seen to hold; ``total_bytes`` counts it already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.state.enums import ModelState, Verdict
-from laya_desktop.state.snapshot import MemoryEstimate, ModelSnapshot
+from laya_desktop.state.snapshot import MemoryEstimate, ModelSnapshot, Proposal
 from tests.helpers.fake_service import FakeService
 from tests.helpers.sample_data import sample_config, sample_snapshot
 
@@ -198,6 +198,26 @@ def test_the_estimate_follows_the_form(desk: Desk) -> None:
     desk.until(lambda: desk.form.estimate.verdict.text() == "will not fit")
     assert desk.service.called("estimate_model")[-1].args[0].max_seq_len == 65536
     assert "Use fewer slots" in desk.form.estimate.reason.text()
+
+
+def test_what_does_not_fit_is_made_to_fit_with_one_click(desk: Desk) -> None:
+    desk.page.select("my-llm-7b")
+    desk.until(lambda: desk.form.estimate.verdict.text() == "fits")
+    assert not desk.form.estimate.fit.isVisible()
+    desk.service.answers["estimate_model"] = MemoryEstimate(
+        Verdict.WILL_NOT_FIT, "Needs 30 GB.", proposal=Proposal("q8_0", 8192, 2, text="kv_type q8_0")
+    )
+    desk.retype(desk.form.max_seq_len, "65536")
+    desk.until(lambda: desk.form.estimate.fit.isVisible())
+    assert desk.form.estimate.offer.text().startswith("KV cache q8_0, context 8,192, 2 slot")
+    desk.service.answers["estimate_model"] = MemoryEstimate(Verdict.FITS)
+    desk.click(desk.form.estimate.fit)
+    desk.until(lambda: desk.config.model("my-llm-7b").max_seq_len == 8192)
+    wanted = desk.config.model("my-llm-7b")
+    assert (wanted.kv_type, wanted.batch_size) == ("q8_0", 2)
+    assert desk.form.kv_type.isVisible(), "what was filled in is seen"
+    desk.until(lambda: not desk.form.estimate.fit.isVisible())
+    assert desk.service.called("estimate_model")[-1].args[0].batch_size == 2
 
 
 def test_a_late_estimate_of_another_model_is_dropped(qtbot) -> None:

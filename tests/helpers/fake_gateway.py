@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from laya_desktop.config.key_edits import with_new_admin_key, with_new_key, without_admin_key, without_key
-from laya_desktop.config.schema import NodeConfig
+from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.balance import TargetLoad
 from laya_desktop.node.engines.base import Delta, Finished, Generate, Prefilled, RequestEvent, Started
@@ -18,9 +18,9 @@ from laya_desktop.node.metrics import Metrics
 from laya_desktop.node.records import RequestLog, RequestRecord
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.tasks import spawn
-from laya_desktop.state.enums import ModelState
+from laya_desktop.state.enums import ModelState, Verdict
 from laya_desktop.state.events import Event
-from laya_desktop.state.snapshot import FoundModel, ModelSnapshot, NodeSnapshot
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelSnapshot, NodeSnapshot, Proposal
 
 
 @dataclass
@@ -167,6 +167,10 @@ class FakeGateway:
 
     async def unload_model(self, name: str) -> None:
         self._command("unload", name)
+
+    async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
+        self._command("estimate", model.name, device, model.max_seq_len)
+        return MemoryEstimate(Verdict.WILL_NOT_FIT, "Needs 9 GiB.", proposal=Proposal("q8_0", text="kv_type q8_0"))
 
     async def clear_cache(self, name: str) -> None:
         self._command("clear_cache", name)

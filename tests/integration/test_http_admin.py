@@ -47,6 +47,18 @@ async def test_models_are_loaded_and_unloaded() -> None:
 
 
 @on_loop
+async def test_an_estimate_with_other_settings() -> None:
+    node = gateway()
+    async with serving(node) as (_, port), RawClient(port) as raw:
+        got = await raw.ask("POST", "/admin/models/m/estimate", {"device": "cpu", "settings": {"max_seq_len": 512}})
+        assert (got.status, got.json["verdict"], got.json["proposal"]["kv_type"]) == (200, "will_not_fit", "q8_0")
+        wrong = await raw.ask("POST", "/admin/models/m/estimate", {"settings": {"max_seq_len": -1}})
+        assert (wrong.status, wrong.error["code"]) == (400, "invalid_config")
+        assert "max_seq_len" in wrong.error["message"]
+    assert node.commands == [("estimate", "m", "cpu", 512)]
+
+
+@on_loop
 async def test_a_command_that_fails_says_why() -> None:
     node = gateway()
     node.command_error = LayaError("No room.", hint="Unload one.", code="out_of_memory", status=503, retry_after_s=2)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.i18n import QT_TR_NOOP, tr
 from laya_desktop.state.enums import Verdict
 
 if TYPE_CHECKING:
-    from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo
+    from laya_desktop.gui.qtmodels.model_fields import ModelFields
+    from laya_desktop.state.snapshot import MemoryEstimate, ModelFileInfo, Proposal
 
 _VERDICTS = {
     Verdict.FITS: (QT_TR_NOOP("fits"), "calm"),
@@ -36,6 +37,8 @@ class EstimateWords:
     limit: float | None = None
     caption: str = ""
     reason: str = ""
+    offer: str = ""
+    """Settings that would fit, e.g. "KV cache q8_0, context 2,048"; empty: there is no such offer."""
 
 
 def no_file() -> EstimateWords:
@@ -54,6 +57,7 @@ def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
         (QT_TR_NOOP("weights"), estimate.weights_bytes),
         (QT_TR_NOOP("KV cache"), estimate.kv_cache_bytes),
         (QT_TR_NOOP("compute"), estimate.compute_bytes),
+        (QT_TR_NOOP("worker"), estimate.other_bytes),
     ]
     known = [(name, size) for name, size in parts if size is not None]
     total = estimate.total_bytes if estimate.total_bytes is not None else sum(size for _, size in known)
@@ -72,7 +76,26 @@ def estimate_words(estimate: MemoryEstimate) -> EstimateWords:
         limit=free / whole if free is not None and whole and total > free else None,
         caption=" · ".join(sizes),
         reason=estimate.reason if estimate.verdict is not Verdict.FITS else "",
+        offer=offer_words(estimate.proposal) if estimate.proposal is not None else "",
     )
+
+
+def offer_words(proposal: Proposal) -> str:
+    """Proposed settings by the names that the form gives them."""
+    words = (
+        tr("KV cache {kv_type}", kv_type=proposal.kv_type) if proposal.kv_type else "",
+        tr("context {tokens}", tokens=fmt.count(proposal.max_seq_len)) if proposal.max_seq_len else "",
+        tr("%n slot(s)", None, proposal.batch_size) if proposal.batch_size else "",
+        tr("%n layer(s) on the GPU", None, proposal.gpu_layers) if proposal.gpu_layers else "",
+    )
+    return ", ".join(word for word in words if word)
+
+
+def with_proposal(fields: ModelFields, proposal: Proposal) -> ModelFields:
+    """The form's fields with the proposed settings filled in."""
+    numbers = {key: getattr(proposal, key) for key in ("max_seq_len", "batch_size", "gpu_layers")}
+    filled: dict[str, Any] = {key: str(value) for key, value in numbers.items() if value is not None}
+    return replace(fields, kv_type=proposal.kv_type or fields.kv_type, **filled)
 
 
 def file_words(info: ModelFileInfo, parameters: str) -> str:

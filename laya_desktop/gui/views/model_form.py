@@ -16,7 +16,7 @@ from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
 from laya_desktop.gui.qtmodels.model_estimate import EstimateWords
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput
-from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, column, label, row, set_property
+from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, button, column, label, row, set_property
 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
 _ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
@@ -25,13 +25,21 @@ _KV_TYPES = tuple((name, name) for name in ("f16", "q8_0", "q5_1", "q5_0", "q4_1
 _FLASH = (("auto", "auto"), ("on", QT_TR_NOOP("on")), ("off", QT_TR_NOOP("off")))
 _ADVANCED = ("kv_type", "flash_attention", "mmap", "mlock")
 """Rows that are folded away until they are asked for, or one of them is wrong or differs from its default."""
-_ROLES = {QT_TR_NOOP("weights"): "series_1", QT_TR_NOOP("KV cache"): "series_3", QT_TR_NOOP("compute"): "series_4"}
+_ROLES = {
+    QT_TR_NOOP("weights"): "series_1",
+    QT_TR_NOOP("KV cache"): "series_3",
+    QT_TR_NOOP("compute"): "series_4",
+    QT_TR_NOOP("worker"): "series_2",
+}
 _HELD = ("name", "path")
 """Fields that act when they are left: a half-typed name or path is nobody's wish."""
 
 
 class EstimateBar(QWidget):
-    """Weights, KV cache and compute against what is free, and the verdict in words."""
+    """Weights, KV cache and compute against what is free, the verdict in words, and what would fit."""
+
+    fit_clicked = Signal()
+    """The offered settings are wanted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +51,14 @@ class EstimateBar(QWidget):
         layout.setContentsMargins(0, 0, 0, 6)
         layout.setSpacing(5)
         layout.addLayout(head)
-        for item in (self.bar, self.caption, self.reason):
+        self.fit = button(tr("Make it fit"), on_click=self.fit_clicked.emit)
+        self.offer = label(role="secondary", wrap=True)
+        self._offered = QWidget()
+        offered = row(self.fit, self.offer)
+        offered.setStretch(1, 1)
+        self._offered.setLayout(offered)
+        self._offered.hide()
+        for item in (self.bar, self.caption, self.reason, self._offered):
             layout.addWidget(item)
 
     def set_pending(self) -> None:
@@ -62,6 +77,10 @@ class EstimateBar(QWidget):
         set_property(self.reason, "tone", "warn" if words.tone == "warn" else "")
         self.caption.setVisible(bool(words.caption))
         self.reason.setVisible(bool(words.reason))
+        self.offer.setText(words.offer)
+        self.fit.setAccessibleDescription(words.offer)
+        self.fit.setToolTip(tr("Fill in: {settings}", settings=words.offer) if words.offer else "")
+        self._offered.setVisible(bool(words.offer))
 
 
 class PathInput(QWidget):

@@ -21,7 +21,14 @@ from laya_desktop.gui.qtmodels import model_fields
 from laya_desktop.gui.qtmodels.found_models import fields_for
 from laya_desktop.gui.qtmodels.model_cards import card_values, parameters_text
 from laya_desktop.gui.qtmodels.model_curl import curl_text
-from laya_desktop.gui.qtmodels.model_estimate import EstimateWords, estimate_words, file_words, no_file, unknown
+from laya_desktop.gui.qtmodels.model_estimate import (
+    EstimateWords,
+    estimate_words,
+    file_words,
+    no_file,
+    unknown,
+    with_proposal,
+)
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.qtmodels.model_removal import delete_question, without_model
 from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
@@ -33,7 +40,7 @@ from laya_desktop.gui.views.model_finder_panel import ModelFinderPanel
 from laya_desktop.gui.views.model_form import ModelForm
 from laya_desktop.gui.views.part_panel import FormState, PartPanel
 from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
-from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot
+from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, Proposal
 
 Ask = Callable[[QWidget, str, str], bool]
 """(parent, question, what the button says) → is it meant?"""
@@ -66,6 +73,7 @@ class ModelsPage(QWidget):
         super().__init__()
         self._bridge, self._ask, self._choose = bridge, ask, choose
         self._estimates = 0
+        self._proposal: Proposal | None = None
         self.cards: dict[str, ModelCard] = {}
         self.files = ModelFiles(bridge, self)
         self.editor: PartEditor[ModelFields] = PartEditor(MODEL_KIND, lambda: bridge.config, bridge.apply_config, self)
@@ -125,6 +133,7 @@ class ModelsPage(QWidget):
         self.filter.textChanged.connect(lambda _text: self._show(self._bridge.snapshot))
         self.form.edited.connect(self._on_edited)
         self.form.finished.connect(self.editor.finish)
+        self.form.estimate.fit_clicked.connect(self._on_fit_clicked)
         self.form.path.browse_clicked.connect(self._on_browse)
         self.finder.add_clicked.connect(self.add_found)
         self.finder.folder_clicked.connect(self._on_folder_wanted)
@@ -349,10 +358,19 @@ class ModelsPage(QWidget):
     def _on_estimated(self, estimate: MemoryEstimate, ticket: int) -> None:
         if ticket == self._estimates:
             self._show_estimate(estimate_words(estimate))
+            self._proposal = estimate.proposal
 
     def _on_estimate_failed(self, error: LayaError, ticket: int) -> None:
         if ticket == self._estimates:
             self._show_estimate(unknown(error.message))
 
+    def _on_fit_clicked(self) -> None:
+        """Fill the offered settings in, as if they had been typed."""
+        if self._proposal is not None:
+            fields = with_proposal(self.form.fields(), self._proposal)
+            self.form.set_fields(fields)
+            self._on_edited(fields, hold=False)
+
     def _show_estimate(self, words: EstimateWords) -> None:
+        self._proposal = None
         self.form.estimate.set_words(words)

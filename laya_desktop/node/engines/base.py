@@ -351,6 +351,9 @@ class DryRunDone(Message, frozen=True):
     gpu_bytes: int | None = None
     """The part of it in the memory of GPUs; None: none takes part."""
     gpu_free_bytes: int | None = None
+    other_bytes: int | None = None
+    """RAM of a worker on the CPU besides those: program, vocabulary, graphs, weights repacked for the processor,
+    scratch of the CPU backend."""
 
 
 RequestEvent = Started | Prefilled | Delta | Vector | Tokens | Finished | Refused

@@ -5,11 +5,18 @@ llama.cpp's own dry run (``no_alloc``) makes the same decisions as a real load a
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import llama_library
+from laya_desktop.node.engines import gguf, llama_library
 from laya_desktop.node.engines.base import DryRunDone, EngineParams, Probed
-from laya_desktop.node.engines.llama_model import OpenModel, Placement, open_model, place
+from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, Placement, open_model, place
+from laya_desktop.node.engines.llama_repack import repacked_bytes, repacked_types
+
+_HALF_BYTES = 2
 
 
 def probe() -> Probed:
@@ -41,7 +48,40 @@ def dry_run(params: EngineParams) -> DryRunDone:
         total_layers=opened.total_layers,
         gpu_bytes=opened.gpu_bytes,
         gpu_free_bytes=opened.gpu_free_bytes,
+        other_bytes=_other_bytes(params, opened),
     )
+
+
+def _other_bytes(params: EngineParams, opened: OpenModel) -> int | None:
+    """RAM of a worker on the CPU besides weights, cache and buffers.
+
+    Program, vocabulary and graphs are what this very process holds after the dry run, as a worker does after a load.
+    """
+    if opened.placement.devices:
+        return None
+    copies = repacked_bytes(gguf.check(params.path).headers, repacked_types(lib.llama_print_system_info().decode()))
+    return _resident_bytes() + copies + _work_bytes(params, opened)
+
+
+def _work_bytes(params: EngineParams, opened: OpenModel) -> int:
+    """What the CPU backend takes for itself and llama.cpp does not account for.
+
+    It converts one side of a product to the other's type. Without flash attention that is every head's attention over
+    the whole context, for one batch; everything else is small.
+    """
+    if params.flash_attention != "off" or params.kv_type == "f32":
+        return 0
+    cells = min(params.max_seq_len, int(lib.llama_n_ctx_seq(opened.context)))
+    return BATCH_TOKENS * cells * int(lib.llama_model_n_head(opened.model)) * _HALF_BYTES
+
+
+def _resident_bytes() -> int:
+    if sys.platform == "linux":  # psutil would be the larger part of what it measures: a worker has no need of it
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 def place_where_it_fits(params: EngineParams) -> Placement:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from laya_desktop.config.masking import masked, restore
 from laya_desktop.config.problems import explain
-from laya_desktop.config.schema import NodeConfig
+from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import ConfigError, LayaError, near
 from laya_desktop.node.server import wire
 from laya_desktop.node.server.answering import EVENT_STREAM, STREAM_HEADERS
@@ -44,6 +44,14 @@ class LoadBody(msgspec.Struct, forbid_unknown_fields=True):
     device: str | None = None
     override: bool = False
     """Load although the guard advises against it, this once."""
+
+
+class EstimateBody(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /admin/models/{name}/estimate``; settings left out are the model's own."""
+
+    device: str | None = None
+    settings: dict[str, object] = {}
+    """Of the model, as in the configuration, e.g. ``{"max_seq_len": 8192}``."""
 
 
 class SaveBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,6 +94,7 @@ class AdminApi:
         }
         self._named: dict[tuple[str, str], Handler] = {
             ("models", "load"): self._load,
+            ("models", "estimate"): self._estimate,
             ("models", "unload"): self._unload,
             ("models", "cache/clear"): self._clear_cache,
             ("requests", "cancel"): self._cancel,
@@ -179,6 +188,17 @@ class AdminApi:
         self._require_model(name)
         await self._gateway.load_model(name, body.device, override=body.override)
         exchange.respond_json({"model": name, "loaded": True})
+
+    async def _estimate(self, exchange: Exchange, name: str) -> None:
+        body = _optional(exchange, EstimateBody)
+        self._require_model(name)
+        model = next(m for m in self._gateway.config.models if m.name == name)
+        try:
+            wanted = ModelConfig.model_validate(model.model_dump() | body.settings)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+            raise LayaError(f"Not a valid model setting: {faults}", code="invalid_config", status=400) from None
+        exchange.respond(200, encode(await self._gateway.estimate_model(wanted, body.device)))
 
     async def _unload(self, exchange: Exchange, name: str) -> None:
         self._require_model(name)

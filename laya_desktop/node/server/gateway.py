@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from laya_desktop.config.schema import NodeConfig
+    from laya_desktop.config.schema import ModelConfig, NodeConfig
     from laya_desktop.node.balance import TargetLoad
     from laya_desktop.node.engines.base import Generate, RequestEvent
     from laya_desktop.node.metrics import Metrics
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from laya_desktop.node.routing import RoutingTable
     from laya_desktop.node.upstream import UpstreamPool
     from laya_desktop.state.events import Event
-    from laya_desktop.state.snapshot import FoundModel, NodeSnapshot
+    from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, NodeSnapshot
 
 
 class Generation(Protocol):
@@ -90,6 +90,10 @@ class Gateway(Protocol):
 
     async def find_models(self) -> tuple[FoundModel, ...]:
         """Models that are on this machine already."""
+        ...
+
+    async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
+        """What the model would take against what is free on that device. Raises LayaError."""
         ...
 
     async def clear_cache(self, name: str) -> None:
