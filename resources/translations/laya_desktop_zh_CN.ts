@@ -2530,8 +2530,8 @@
         <translation>例如 small ×2, large</translation>
     </message>
     <message>
-        <source>pass on what follows it</source>
-        <translation>只转交其后的部分</translation>
+        <source>taken off</source>
+        <translation>去掉</translation>
     </message>
     <message>
         <source>as it is, or e.g. /v1</source>

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from laya_desktop.gui import theme
 from laya_desktop.gui.i18n import tr
@@ -89,6 +98,9 @@ class Choice(QComboBox):
         event.ignore()
 
 
+_SWITCH_LEAST_PX = 120
+
+
 class Switch(QCheckBox):
     """Yes or no."""
 
@@ -96,6 +108,8 @@ class Switch(QCheckBox):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.setToolTip(text)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.clicked.connect(lambda _checked: self.edited.emit())
 
     def value(self) -> bool:
@@ -110,6 +124,10 @@ class Switch(QCheckBox):
     def sizeHint(self) -> QSize:
         """As tall as the other editors, so that the label beside it is level."""
         return super().sizeHint().expandedTo(QSize(0, theme.CONTROL_HEIGHT))
+
+    def minimumSizeHint(self) -> QSize:
+        """A long text gives way, and is in the tip, before it widens the whole form."""
+        return super().minimumSizeHint().boundedTo(QSize(_SWITCH_LEAST_PX, theme.CONTROL_HEIGHT))
 
 
 class PairsInput(QWidget):

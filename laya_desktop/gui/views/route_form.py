@@ -50,7 +50,7 @@ class RouteForm(QWidget):
         self.timeout = TextInput("300s")
         self.enabled = Switch(tr("takes requests"))
         self.shares = TextInput(tr("e.g. small ×2, large"))
-        self.strip_prefix = Switch(tr("pass on what follows it"))
+        self.strip_prefix = Switch(tr("taken off"))
         self.rewrite = TextInput(tr("as it is, or e.g. /v1"), mono=True)
         self.response_headers = PairsInput(tr("header"), "Cache-Control", "no-store")
         self.rows = {
