@@ -25,7 +25,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.keystore import KeyStore
 from laya_desktop.node.engines.worker import WorkerHandle
 from laya_desktop.node.forecast import Forecaster
-from laya_desktop.node.model_tools import ModelTools
+from laya_desktop.node.model_tools import MEASURED_FILE, ModelTools
 from laya_desktop.node.node import Node
 from laya_desktop.node.parts import NodeParts, Overrides
 from laya_desktop.node.server.listener import Listener
@@ -80,7 +80,7 @@ def open_session(
         parts = NodeParts(
             make_handle=WorkerHandle,
             make_listener=Listener,
-            tools=ModelTools(executor),
+            tools=ModelTools(executor, paths.state_dir() / MEASURED_FILE),
             telemetry=Telemetry(handle.directory, machine=sensors),
             forecaster=Forecaster(),
             executor=executor,

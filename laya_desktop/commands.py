@@ -18,7 +18,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
 from laya_desktop.keystore import KeyStore
 from laya_desktop.node.engines.model_file import is_model_folder
-from laya_desktop.node.model_tools import ModelTools, free_bytes
+from laya_desktop.node.model_tools import MEASURED_FILE, ModelTools, free_bytes
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.telemetry import Telemetry
@@ -116,7 +116,7 @@ async def _find(folders: tuple[Path, ...]) -> tuple[FoundModel, ...]:
 
 async def _estimate(model: ModelConfig) -> MemoryEstimate:
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as executor:
-        tools = ModelTools(executor)
+        tools = ModelTools(executor, paths.state_dir() / MEASURED_FILE)
         await tools.inspect(model.path)
         machine = Telemetry(Path.cwd()).sample({}).machine
         params = engine_params(model, None, Path.cwd())

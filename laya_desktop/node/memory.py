@@ -16,6 +16,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.node.dry_runs import Ask, ask_worker
 from laya_desktop.node.engines.base import DryRunDone, EngineLoadError
 from laya_desktop.node.engines.fake import parse_path
+from laya_desktop.node.measured import corrected
 from laya_desktop.node.params import params_at
 from laya_desktop.node.proposal import Shape, candidates
 from laya_desktop.state.enums import Verdict
@@ -28,7 +29,12 @@ MOST_TRIALS = 6
 
 
 async def estimate(
-    model: ModelConfig, path: Path, device: str, free_bytes: int | None, dry_run: Ask = ask_worker
+    model: ModelConfig,
+    path: Path,
+    device: str,
+    free_bytes: int | None,
+    dry_run: Ask = ask_worker,
+    measured_bytes: int | None = None,
 ) -> MemoryEstimate:
     """Estimate a load.
 
@@ -38,6 +44,7 @@ async def estimate(
         device: ``auto``, ``cpu``, ``gpu`` or ``gpu:N``.
         free_bytes: what it may take on that device; None: unknown.
         dry_run: asks llama.cpp.
+        measured_bytes: the most that one worker was seen to hold with this file and these settings.
     """
     if model.engine == "fake":
         return _of_fake(str(path), free_bytes)
@@ -46,8 +53,8 @@ async def estimate(
     except LayaError as error:
         verdict = Verdict.WILL_NOT_FIT if error.code == "too_large" else Verdict.UNKNOWN
         return MemoryEstimate(verdict, str(error), device, free_bytes=free_bytes)
-    run = for_replicas(answer, model.replicas)
-    found = judge(run, free_bytes)
+    run = for_replicas(corrected(answer, measured_bytes), model.replicas)
+    found = replace(judge(run, free_bytes), measured_bytes=measured_bytes)
     if found.verdict is not Verdict.WILL_NOT_FIT:
         return found
     proposal = await _proposal(model, path, device, run, found.free_bytes or 0, dry_run)

@@ -17,19 +17,31 @@ from laya_desktop import paths
 from laya_desktop.node import memory, memory_torch
 from laya_desktop.node.dry_runs import DryRuns, file_identity
 from laya_desktop.node.engines import model_file, probe
+from laya_desktop.node.measured import MeasuredLoads, key_of
 from laya_desktop.node.model_finder import ModelFinder
 from laya_desktop.node.model_places import places
+from laya_desktop.node.params import params_at
 
 if TYPE_CHECKING:
     from laya_desktop.config.schema import ModelConfig
     from laya_desktop.state.snapshot import Capability, FoundModel, MachineSnapshot, MemoryEstimate, ModelFileInfo
 
+MEASURED_FILE = "measured-loads.json"
+"""In the state folder."""
+
 
 class ModelTools:
     """What the node and the command line ask about files and devices."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, measured: Path | None = None) -> None:
+        """Remember where things are.
+
+        Args:
+            executor: for reading files.
+            measured: the file of what workers were seen to hold; None: remembered by this process only.
+        """
         self._executor = executor
+        self._measured = MeasuredLoads(measured)
         self._finder = ModelFinder()
         self._dry_runs = DryRuns(executor)
 
@@ -52,7 +64,21 @@ class ModelTools:
         if model.engine == "transformers":
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._executor, memory_torch.estimate, model, path, device, free)
-        return await memory.estimate(model, path, device, free, self._dry_runs)
+        measured = None if device != "cpu" else await self._seen(model, path)
+        return await memory.estimate(model, path, device, free, self._dry_runs, measured)
+
+    async def remember(self, model: ModelConfig, path: str, held_bytes: int) -> None:
+        """Note what one worker of the model on the CPU holds after it has decoded."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._note, model, path, held_bytes)
+
+    def _note(self, model: ModelConfig, path: str, held_bytes: int) -> None:
+        self._measured.add(key_of(params_at(model, path, "cpu"), file_identity(path)), held_bytes)
+
+    async def _seen(self, model: ModelConfig, path: Path) -> int | None:
+        def look() -> int | None:
+            return self._measured.get(key_of(params_at(model, str(path), "cpu"), file_identity(str(path))))
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, look)
 
     async def identify(self, path: str) -> Hashable:
         """What tells a model file from another, or from its next version."""

@@ -25,6 +25,7 @@ from laya_desktop.node.config_keeper import ConfigKeeper
 from laya_desktop.node.config_watch import ConfigWatch
 from laya_desktop.node.guarding import Guarding
 from laya_desktop.node.load_gate import LoadGate
+from laya_desktop.node.measured import PeakWatch
 from laya_desktop.node.metrics import Metrics
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
@@ -32,7 +33,7 @@ from laya_desktop.node.pool import ModelPool
 from laya_desktop.node.records import RequestLog, RequestRecord, new_request_id
 from laya_desktop.node.room import Room, ceiling_bytes, most_bytes, room_for
 from laya_desktop.node.routing import RoutingTable
-from laya_desktop.node.survival import SleepWatch
+from laya_desktop.node.survival import SleepWatch, boot_s
 from laya_desktop.node.swap import RoomMaker
 from laya_desktop.node.tasks import spawn
 from laya_desktop.state.enums import NodeState, Verdict
@@ -105,6 +106,7 @@ class Node:
         )
         self._guarding = Guarding(self._pool, self.emit)
         self._sleep = SleepWatch()
+        self._peaks = PeakWatch()
         self._room = RoomMaker(
             runtimes=lambda: self._pool.runtimes,
             waiting=self._pool.waiting,
@@ -427,9 +429,16 @@ class Node:
         unix_s, machine, guard = time.time(), self._sample.machine, self._guard
         forecasts = self._parts.forecaster.update(now_s, machine, waiting, guard)
         self._guarding.update(now_s, unix_s, forecasts, machine, guard.mode)
-        if (slept_s := self._sleep.slept_s(now_s, unix_s)) is not None:
+        if (slept_s := self._sleep.slept_s(now_s, boot_s())) is not None:
             self._on_wake(slept_s)
+        self._note_peaks()
         self.publish()
+
+    def _note_peaks(self) -> None:
+        """Have it remembered what workers on the CPU hold once they have decoded: it corrects the next estimate."""
+        for config, held_bytes in self._peaks.news(self._pool.runtimes, self.snapshot.models):
+            path = self._params(config, "cpu").path
+            spawn(self._parts.tools.remember(config, path, held_bytes), f"memory of {config.name}")
 
     # -- inside
 

@@ -104,6 +104,7 @@ class LlamaEngine:
         self._embedder = Embedder(opened.model, self._vocab, params.threads, self._max_seq_len)
         if params.warmup:
             self._warm_up()
+        worker_os.return_memory()
         llama_library.quieten()
         progress(1.0)
         return Loaded(

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import gguf, llama_library
+from laya_desktop.node.engines import gguf, llama_library, worker_os
 from laya_desktop.node.engines.base import DryRunDone, EngineParams, Probed
 from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, Placement, open_model, place
 from laya_desktop.node.engines.llama_repack import repacked_bytes, repacked_types
 
 _HALF_BYTES = 2
+_ENTRY_BYTES, _ID_BYTES = 12, 4
+"""Of a token of the vocabulary where one is drawn: each slot's samplers have a buffer for all, the engine one more."""
 
 
 def probe() -> Probed:
@@ -60,7 +62,10 @@ def _other_bytes(params: EngineParams, opened: OpenModel) -> int | None:
     if opened.placement.devices:
         return None
     copies = repacked_bytes(gguf.check(params.path).headers, repacked_types(lib.llama_print_system_info().decode()))
-    return _resident_bytes() + copies + _work_bytes(params, opened)
+    worker_os.return_memory()
+    tokens = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(opened.model)))
+    drawing = tokens * (_ENTRY_BYTES * (params.slots + 1) + _ID_BYTES)
+    return _resident_bytes() + copies + drawing + _work_bytes(params, opened)
 
 
 def _work_bytes(params: EngineParams, opened: OpenModel) -> int:
