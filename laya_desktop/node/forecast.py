@@ -113,19 +113,22 @@ class Forecaster:
         time_s = _time_to_full(headroom, growth)
         room = headroom / limit if limit > 0 else -1.0
         level = followed.gate.update(self._now_s, _MEMORY.level(room, time_s), _MEMORY.level(room, time_s, lax=True))
-        return Forecast(resource, level, growth, time_s, _memory_text(label, headroom, growth, time_s, level))
+        text = _memory_text(label, headroom, growth, time_s, level)
+        return Forecast(resource, level, growth, time_s, text, _memory_kind(headroom, time_s, level), headroom)
 
     def _queue(self, resource: str, waiting: int, limit: int) -> Forecast:
         if limit <= 0:
             self._followed.pop(resource, None)
-            return Forecast(resource, text="no queue")
+            return Forecast(resource, text="no queue", kind="calm")
         followed = self._follow(resource, waiting)
         growth = followed.trend.growth_per_s(max(2.0, limit * 0.02))
         held = followed.trend.value
         time_s = _time_to_full(limit - held, growth)
         room = (limit - held) / limit
         level = followed.gate.update(self._now_s, _QUEUE.level(room, time_s), _QUEUE.level(room, time_s, lax=True))
-        return Forecast(resource, level, growth, time_s, _queue_text(held, limit, growth, time_s))
+        kind = "queue_full" if held >= limit else "calm" if time_s is None else "queue_grows"
+        text = _queue_text(held, limit, growth, time_s)
+        return Forecast(resource, level, growth, time_s, text, kind, limit - held)
 
 
 def memory_limit(total_bytes: int | None, mem_fraction: float, reserve_bytes: int) -> int | None:
@@ -139,6 +142,14 @@ def _time_to_full(room: float, growth_per_s: float | None) -> float | None:
     if growth_per_s is None or growth_per_s <= 0:
         return None
     return max(room, 0.0) / growth_per_s
+
+
+def _memory_kind(headroom: float, time_s: float | None, level: Level) -> str:
+    if headroom <= 0:
+        return "over_limit" if headroom < 0 else "at_limit"
+    if time_s is not None:
+        return "full_in"
+    return "calm" if level is Level.CALM else "near_limit"
 
 
 def _memory_text(label: str, headroom: float, growth: float | None, time_s: float | None, level: Level) -> str:

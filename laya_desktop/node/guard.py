@@ -192,6 +192,7 @@ class Guard:
                 new = GuardAlert(number, resource, sign.level, sign.level, sign.text, self._unix_s)
             else:
                 new = replace(known, level=sign.level, text=sign.text, peak=worst([known.peak, sign.level]))
+            new = replace(new, kind=sign.form, values=dict(sign.values))
             self._alerts[resource] = new
             if known is None or RANK[sign.level] > RANK[known.level]:
                 self._effects.say(AlertRaised(new.alert_id, resource, sign.level, sign.text))

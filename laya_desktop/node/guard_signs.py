@@ -6,8 +6,8 @@ Forecasts bring their own hysteresis; the others get it here. A missing sensor g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from laya_desktop.node.levels import ORDER, RANK, Gate
@@ -40,6 +40,10 @@ class Sign:
     text: str
     kind: str
     """``memory``, ``heat`` or ``other``: what shedding can do about it."""
+    form: str = ""
+    """The form of ``text``, stable, for other languages and programs."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """The figures in ``text``."""
 
 
 class Signs:
@@ -57,35 +61,54 @@ class Signs:
         if some is not None and full is not None:
             levels = [_pressure(some * f, full * f) for f in (1.0, 1 / _LAX)]
             text = f"Programs waited for memory in {max(some, full):.0f} % of the last 10 s"
-            yield self._sign(now_s, "pressure", levels, text, MEMORY)
+            values = {"percent": max(some, full), "some_percent": some, "full_percent": full}
+            yield self._sign(now_s, Sign("pressure", Level.CALM, text, MEMORY, "pressure", values), levels)
         if (swapped := m.swap_in_bytes_per_s) is not None:
             levels = [_above(swapped * f, SWAP_IN) for f in (1.0, 1 / _LAX)]
             text = f"{swapped / 1e6:.1f} MB a second are read back from swap"
-            yield self._sign(now_s, "swap", levels, text, MEMORY)
+            yield self._sign(now_s, Sign("swap", Level.CALM, text, MEMORY, "swap", {"bytes_per_s": swapped}), levels)
         if (free := m.disk_free_bytes) is not None:
             levels = [_above(-free * f, (-DISK[0], -DISK[1])) for f in (1.0, _LAX)]
-            yield self._sign(now_s, "disk", levels, f"{free / 1e9:.1f} GB left on the disk of the log folder", OTHER)
+            text = f"{free / 1e9:.1f} GB left on the disk of the log folder"
+            yield self._sign(now_s, Sign("disk", Level.CALM, text, OTHER, "disk", {"free_bytes": free}), levels)
+        yield from self._of_heat(now_s, m)
+
+    def _of_heat(self, now_s: float, m: MachineSnapshot) -> Iterator[Sign]:
         hot = [(t, f"GPU {g.index}", GPU_C) for g in m.gpus if (t := g.temperature_c) is not None]
         if m.cpu_temperature_c is not None:
             hot.append((m.cpu_temperature_c, "CPU", CPU_C))
         if hot:
             value_c, name, limits = max(hot, key=lambda h: h[0] - h[2][0])
             levels = [_above(value_c + more, limits) for more in (0.0, 3.0)]
-            yield self._sign(now_s, "temperature", levels, f"{name} at {value_c:.0f} °C", HEAT)
+            text, values = f"{name} at {value_c:.0f} °C", {"celsius": value_c}
+            yield self._sign(now_s, Sign("temperature", Level.CALM, text, HEAT, "heat", values), levels)
+        slow = [f"GPU {g.index}" for g in m.gpus if g.throttle == "heat"]
+        slow += ["CPU"] if m.cpu_throttle == "heat" else []
+        if slow or "throttle" in self._gates:
+            text = f"{' and '.join(slow) or 'Nothing'} slowed down by heat"
+            level = Level.WATCH if slow else Level.CALM
+            yield self._sign(now_s, Sign("throttle", Level.CALM, text, OTHER, "throttle", {}), [level, level])
 
-    def _sign(self, now_s: float, resource: str, levels: list[Level], text: str, kind: str) -> Sign:
-        level = self._gates.setdefault(resource, Gate()).update(now_s, levels[0], levels[1])
-        return Sign(resource, level, text, kind)
+    def _sign(self, now_s: float, sign: Sign, levels: list[Level]) -> Sign:
+        """With its level: what the figures ask for, and what they would still hold."""
+        level = self._gates.setdefault(sign.resource, Gate()).update(now_s, levels[0], levels[1])
+        return replace(sign, level=level)
 
 
 def _of_forecast(forecast: Forecast) -> Sign:
     name, _, which = forecast.resource.partition(":")
     if name == "queue":
         level = min(forecast.level, Level.WARN, key=RANK.__getitem__)
-        return Sign(forecast.resource, level, f"'{which}': {forecast.text}", OTHER)
+        return Sign(forecast.resource, level, f"'{which}': {forecast.text}", OTHER, forecast.kind, _figures(forecast))
     label = "RAM" if name == "ram" else f"VRAM of GPU {which}"
     text = forecast.text if forecast.text.startswith(("RAM", "VRAM")) else f"{label}: {forecast.text}"
-    return Sign(forecast.resource, forecast.level, text, MEMORY)
+    return Sign(forecast.resource, forecast.level, text, MEMORY, forecast.kind, _figures(forecast))
+
+
+def _figures(forecast: Forecast) -> dict[str, float]:
+    room = "places" if forecast.resource.startswith("queue") else "headroom_bytes"
+    found = {room: forecast.headroom, "time_to_full_s": forecast.time_to_full_s, "growth_per_s": forecast.slope_per_s}
+    return {name: round(value, 3) for name, value in found.items() if value is not None}
 
 
 def _pressure(some: float, full: float) -> Level:

@@ -62,6 +62,7 @@ def model_snapshot(
     """
     loaded, handle = runtime.loaded, runtime.handle
     pids = handle.pids if handle else ()
+    ceiling = (handle.ceiling if handle else None) or (None, None, None)
     used = [usage[name] for name in worker_names(runtime.name, pids) if name in usage]
     return ModelSnapshot(
         name=runtime.name,
@@ -86,6 +87,9 @@ def model_snapshot(
         cpu_percent=_sum([u.cpu_percent for u in used]),
         rss_bytes=_whole(_sum([u.rss_bytes for u in used])),
         vram_bytes=_whole(_sum([u.vram_bytes for u in used])),
+        ceiling_kind=ceiling[0],
+        ceiling_bytes=ceiling[1],
+        ceiling_note=ceiling[2] or None,
         load_s=loaded.load_s if loaded else None,
         requests_total=requests_total,
         last_used_unix_s=runtime.last_used_unix_s,

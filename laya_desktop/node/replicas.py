@@ -38,6 +38,11 @@ class EngineHandle(Protocol):
         """The last lines the worker printed."""
         ...
 
+    @property
+    def ceiling(self) -> tuple[str, int, str] | None:
+        """What keeps it below its share of RAM: kind, bytes, and why it is no stronger one."""
+        ...
+
     async def start(self, params: EngineParams, on_progress: Callable[[float], None]) -> Loaded:
         """Start the worker and load. Raises LayaError."""
         ...
@@ -109,6 +114,11 @@ class ReplicaSet:
     def pids(self) -> tuple[int, ...]:
         """Process ids of those that run."""
         return tuple(pid for r in self._replicas if (pid := r.handle.pid) is not None)
+
+    @property
+    def ceiling(self) -> tuple[str, int, str] | None:
+        """What keeps each of them below its share of RAM: kind, bytes, and why it is no stronger one."""
+        return next((c for r in self._replicas if (c := r.handle.ceiling) is not None), None)
 
     @property
     def log_tail(self) -> tuple[str, ...]:

@@ -1,7 +1,11 @@
-"""After a death: when to start again, when to give up, and what never to try again; and did the machine sleep? Pure."""
+"""After a death: when to start again, when to give up, what never to try again; and did the machine sleep?
+
+Pure, but for ``boot_s``.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Hashable
 
@@ -13,7 +17,7 @@ loads the model."""
 STABLE_S = 60.0
 """A worker that has served for so long starts the back-off anew."""
 SLEPT_S = 10.0
-"""The clock on the wall and the monotonic one, which stands still while Linux sleeps, part by no less than this."""
+"""No shorter sleep counts; the node ticks four times a second."""
 REMEMBERED = 64
 
 
@@ -81,15 +85,28 @@ class HopelessLoads:
         return self._failed.get(key)
 
 
+def boot_s() -> float:
+    """A clock that goes on while the machine sleeps: Linux's since boot, which nobody sets, else the wall's."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() if clock is None else time.clock_gettime(clock)
+
+
 class SleepWatch:
-    """Tells when the machine has slept, by two clocks."""
+    """Tells when the machine has slept: by two clocks, or where both went on (Windows) by a tick that is overdue."""
 
     def __init__(self) -> None:
-        self._apart_s: float | None = None
+        self._before: tuple[float, float] | None = None
 
-    def slept_s(self, monotonic_s: float, wall_s: float) -> float | None:
-        """Seconds that the wall clock has run ahead since the last call, where that is a sleep (or a set clock)."""
-        apart_s = wall_s - monotonic_s
-        before_s, self._apart_s = self._apart_s, apart_s
-        gone_s = 0.0 if before_s is None else apart_s - before_s
+    def slept_s(self, monotonic_s: float, other_s: float) -> float | None:
+        """Seconds of sleep since the last call, where there was one.
+
+        Args:
+            monotonic_s: a clock that stands still meanwhile on Linux and macOS.
+            other_s: one that goes on (``boot_s``).
+        """
+        before, self._before = self._before, (monotonic_s, other_s)
+        if before is None:
+            return None
+        passed_s, other_passed_s = monotonic_s - before[0], other_s - before[1]
+        gone_s = max(other_passed_s - passed_s, passed_s if passed_s >= SLEPT_S else 0.0)
         return gone_s if gone_s >= SLEPT_S else None

@@ -35,6 +35,7 @@ from laya_desktop.node.telemetry_base import (
     SensorMissing,
 )
 from laya_desktop.node.telemetry_gpus import GpuSensors, default_gpus
+from laya_desktop.node.telemetry_logs import LogGrowth
 from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
 
 CPU_WINDOW_S = 1.0
@@ -43,6 +44,8 @@ CPU_EVERY_S = 0.5
 PAGING_WINDOW_S = 3.0
 TEMPERATURE_S = 2.0
 DISK_S = 5.0
+LOG_EVERY_S, LOG_WINDOW_S = 1.0, 5.0
+THROTTLE_WINDOW_S = 10.0
 READ_LIMIT_S = 1.0
 STALE_S = 3.0
 """An older picture is not shown as the present."""
@@ -96,6 +99,9 @@ class Telemetry:
         self._kept: dict[str, tuple[float, object, str | None]] = {}
         self._cpu: deque[tuple[float, CpuTimes]] = deque(maxlen=64)
         self._paging: deque[tuple[float, Paging]] = deque(maxlen=64)
+        self._log_growth = LogGrowth()
+        self._log_written: deque[tuple[float, int]] = deque(maxlen=64)
+        self._throttles: deque[tuple[float, int]] = deque(maxlen=64)
         self._worker_cpu: dict[int, deque[tuple[float, float]]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="laya-telemetry")
         self._pending: Future[TelemetrySample] | None = None
@@ -151,6 +157,8 @@ class Telemetry:
         self._kept.clear()
         self._cpu.clear()
         self._paging.clear()
+        self._log_written.clear()
+        self._throttles.clear()
         self._worker_cpu.clear()
         self._gpus.reopen()
 
@@ -178,6 +186,8 @@ class Telemetry:
             swap_total_bytes=memory.swap_total_bytes if memory else None,
             own_rss_bytes=own.rss_bytes if own else None,
             disk_free_bytes=self._get("disk_free_bytes", self._read_disk, every_s=DISK_S),
+            log_write_bytes_per_s=self._log_write_rate(),
+            cpu_throttle=self._cpu_throttle(),
             cpu_temperature_c=self._get("cpu_temperature_c", self._machine.cpu_temperature_c, every_s=TEMPERATURE_S),
             memory_some_avg10_percent=pressure.some_percent if pressure else None,
             memory_full_avg10_percent=pressure.full_percent if pressure else None,
@@ -229,6 +239,44 @@ class Telemetry:
             _per_s(first.swapped_out_bytes, last.swapped_out_bytes, seconds),
             _per_s(first.major_faults, last.major_faults, seconds),
         )
+
+    def _log_write_rate(self) -> float | None:
+        """Bytes a second that the log's files grew by, over about ``LOG_WINDOW_S``."""
+        history = self._follow("log_write_bytes_per_s", self._read_log, self._log_written, LOG_EVERY_S, LOG_WINDOW_S)
+        if history is None:
+            return None
+        (since_s, before), (last_s, after) = history[0], history[-1]
+        return (after - before) / (last_s - since_s)
+
+    def _cpu_throttle(self) -> str | None:
+        """``heat`` where the count rose within ``THROTTLE_WINDOW_S``."""
+        read = self._machine.cpu_throttles
+        history = self._follow("cpu_throttle", read, self._throttles, TEMPERATURE_S, THROTTLE_WINDOW_S)
+        if history is None:
+            return None
+        return "heat" if history[-1][1] > history[0][1] else ""
+
+    def _follow(
+        self, name: str, read: Callable[[], int], history: deque[tuple[float, int]], every_s: float, window_s: float
+    ) -> deque[tuple[float, int]] | None:
+        """A counter's readings of about the last ``window_s`` seconds, two at least; None with its reason."""
+        now_s = self._clock()
+        count: int | None = self._get(name, read, every_s=every_s)
+        if count is None:
+            history.clear()
+            return None
+        if not history or now_s - history[-1][0] >= every_s:
+            history.append((now_s, count))
+            _drop_old(history, now_s, window_s)
+        if len(history) < 2:
+            self._reasons.setdefault(name, "Measured between two samples; the second is still to come.")
+            return None
+        return history
+
+    def _read_log(self) -> int:
+        if self._log_dir is None:
+            raise SensorMissing("No log folder is set.")
+        return self._log_growth.written_bytes(self._log_dir)
 
     def _sample_worker(self, pid: int, vram_bytes: int | None) -> WorkerUsage:
         times: ProcessTimes | None = self._get(f"process {pid}", lambda: self._machine.process(pid))

@@ -105,6 +105,10 @@ class MachineSensors(Protocol):
         """The package's temperature."""
         ...
 
+    def cpu_throttles(self) -> int:
+        """How often since boot a core was slowed down by heat."""
+        ...
+
     def pressure(self) -> Pressure:
         """Tasks that wait for memory (Linux's PSI), of the cgroup where it has its own figures."""
         ...

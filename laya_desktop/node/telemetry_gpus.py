@@ -15,6 +15,12 @@ from laya_desktop.state.snapshot import GpuSnapshot
 PROBE_S = 30.0
 """A vendor without a GPU is asked again after this long: opening a driver may take a tenth of a second."""
 
+_NO_SOURCE = (
+    "A Mac's GPU uses the RAM that is shown already; its load is shown to administrators only."
+    if sys.platform == "darwin"
+    else "This system shows no GPU."
+)
+
 
 class GpuSensors:
     """The GPUs of all vendors, numbered through. A vendor without a GPU is asked again every 30 s."""
@@ -36,7 +42,7 @@ class GpuSensors:
             reasons.update({_shifted(key, offset): text for key, text in reading.reasons.items()})
             for pid, used in reading.process_vram_bytes.items():
                 processes[pid] = processes.get(pid, 0) + used
-        why = None if gpus else " ".join(text for _, text in self._missing.values()) or "This system shows no GPU."
+        why = None if gpus else " ".join(text for _, text in self._missing.values()) or _NO_SOURCE
         return GpuReading(tuple(gpus), processes, reasons), why
 
     def _read_source(self, number: int, source: GpuSource, pids: Iterable[int]) -> GpuReading:

@@ -33,6 +33,7 @@ class LinuxSensors:
         self._ticks_per_s = float(os.sysconf("SC_CLK_TCK"))
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._temperature: Path | None = None
+        self._throttles: list[Path] | None = None
 
     def close(self) -> None:
         """Close every file."""
@@ -150,6 +151,15 @@ class LinuxSensors:
         if not -50 < value_c < 150:
             raise SensorMissing(f"The CPU's temperature sensor reports {value_c:g} °C, which cannot be right.")
         return value_c
+
+    def cpu_throttles(self) -> int:
+        """Of all cores together; drivers of Intel's CPUs count it."""
+        if self._throttles is None:
+            found = (self._root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+            self._throttles = sorted(found)
+        if not self._throttles:
+            raise SensorMissing("This CPU's driver does not count how often heat slowed it down.")
+        return sum(int(self._read(path)) for path in self._throttles)
 
     def _find_temperature(self) -> Path:
         for chip in sorted((self._root / "sys/class/hwmon").glob("hwmon*")):

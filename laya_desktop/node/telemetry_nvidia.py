@@ -27,6 +27,8 @@ _INIT_REASONS = {
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": "The NVIDIA driver was updated while in use. Restart the machine.",
     "NVML_ERROR_NO_PERMISSION": "The NVIDIA driver refuses access. Check the rights on /dev/nvidia*.",
 }
+_BY_HEAT, _BY_POWER = 0x20 | 0x40, 0x4 | 0x80
+"""Bits of NVML's throttle reasons: software and hardware thermal slowdown; power cap and power brake."""
 _PROCESS_CALLS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
 
 
@@ -39,6 +41,7 @@ class _Device:
     utilisation_percent: float | None = None
     temperature_c: float | None = None
     power_w: float | None = None
+    throttle: str | None = None
     process_vram_bytes: dict[int, int] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -129,6 +132,7 @@ class NvidiaGpus:
             utilisation_percent=device.utilisation_percent,
             temperature_c=device.temperature_c,
             power_w=device.power_w,
+            throttle=device.throttle,
         )
         return snapshot, fault
 
@@ -150,6 +154,8 @@ class NvidiaGpus:
             "temperature_c", lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
         )
         device.power_w = sensor("power_w", lambda: nvml.nvmlDeviceGetPowerUsage(handle), 0.001)
+        bits = sensor("throttle", lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+        device.throttle = None if bits is None else _throttle(int(bits))
         device.process_vram_bytes = self._processes(device)
 
     def _processes(self, device: _Device) -> dict[int, int]:
@@ -165,6 +171,11 @@ class NvidiaGpus:
                 if process.usedGpuMemory is not None:  # Windows' own memory manager keeps it to itself
                     found[process.pid] = max(found.get(process.pid, 0), int(process.usedGpuMemory))
         return found
+
+
+def _throttle(bits: int) -> str:
+    """Slower clocks while idle are no throttling."""
+    return "heat" if bits & _BY_HEAT else "power" if bits & _BY_POWER else ""
 
 
 def _name(nvml: Any, handle: Any, index: int) -> str:

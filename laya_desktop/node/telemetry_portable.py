@@ -67,6 +67,10 @@ class PortableSensors:
         """Neither macOS nor Windows shows it to an ordinary program."""
         raise SensorMissing("This system shows the CPU's temperature to administrators only.")
 
+    def cpu_throttles(self) -> int:
+        """Counted on Linux only."""
+        raise SensorMissing("Only Linux counts how often heat slowed the CPU down.")
+
     def pressure(self) -> Pressure:
         """A figure of Linux's."""
         raise SensorMissing("Only Linux measures memory pressure.")

@@ -41,6 +41,9 @@ class ScriptedMachine:
     def cpu_temperature_c(self) -> float:
         raise SensorMissing("The test is cool.")
 
+    def cpu_throttles(self) -> int:
+        return 0
+
     def paging(self) -> Paging:
         return Paging(0, 0, 0)
 

@@ -20,6 +20,8 @@ STUCK_S = 30.0
 """A step without any computing for so long is stuck."""
 STEP_LIMIT_S = 900.0
 """Even a step that computes ends some time: 512 tokens of the largest model on the slowest machine take minutes."""
+LEAP_S = 2.0 * MISSES
+"""More than this between two pulses is no time of the worker's: the machine slept, and its clock (Windows) went on."""
 _COMPUTING_S = 0.3
 """CPU seconds within ``STUCK_S`` that count as computing."""
 
@@ -30,8 +32,12 @@ class Heart:
     def __init__(self) -> None:
         self._missed = 0
         self._pulse: Pulse | None = None
-        self._mark: Pulse | None = None
-        """The last pulse at which the step was new or had computed since."""
+        self._step_s = 0.0
+        """How long the present step has taken, as far as it was followed."""
+        self._still_s = 0.0
+        """How much of that went by without any computing."""
+        self._computed_s = 0.0
+        """CPU seconds when that began."""
 
     def beat(self, *, loading: bool) -> str | None:
         """Count a beat that is about to be sent; a reason means that the worker is hung."""
@@ -39,24 +45,30 @@ class Heart:
         if self._missed >= limit:
             return f"was hung: it did not answer for {limit * BEAT_S:.0f} s"
         self._missed += 1
-        step_s = self._pulse.step_s if self._pulse is not None else None
-        if step_s is None or self._mark is None or self._mark.step_s is None:
-            return None
-        if step_s >= STEP_LIMIT_S:
+        if self._step_s >= STEP_LIMIT_S:
             return f"was hung: one step took more than {STEP_LIMIT_S:.0f} s"
-        if step_s - self._mark.step_s >= STUCK_S:
+        if self._still_s >= STUCK_S:
             return f"was hung: one step computed nothing for {STUCK_S:.0f} s"
         return None
 
     def excuse(self) -> None:
         """A debugger holds the worker: its silence is forgiven."""
         self._missed = 0
-        self._mark = None
+        self._still_s = self._step_s = 0.0
 
     def on_pulse(self, pulse: Pulse) -> None:
         """The worker answered."""
         self._missed = 0
-        before, self._pulse = self._mark, pulse
-        new_step = before is None or pulse.step_s is None or before.step_s is None or pulse.step_s < before.step_s
-        if new_step or (before is not None and pulse.cpu_s - before.cpu_s >= _COMPUTING_S):
-            self._mark = pulse
+        before, self._pulse = self._pulse, pulse
+        passed_s = None
+        if before is not None and before.step_s is not None and pulse.step_s is not None:
+            passed_s = pulse.step_s - before.step_s
+        if passed_s is None or passed_s < 0:  # it waits, or this is another step
+            self._step_s = min(pulse.step_s or 0.0, LEAP_S)
+            self._still_s, self._computed_s = 0.0, pulse.cpu_s
+            return
+        passed_s = min(passed_s, LEAP_S)
+        self._step_s += passed_s
+        self._still_s += passed_s
+        if pulse.cpu_s - self._computed_s >= _COMPUTING_S:
+            self._still_s, self._computed_s = 0.0, pulse.cpu_s

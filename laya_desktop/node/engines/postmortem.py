@@ -70,7 +70,9 @@ def explain_death(
     how, hint = _how(returncode) if reason is None else (reason, "Load it again; if that repeats, report the log.")
     telling = _telling_line(log_tail)
     code = "worker_hung" if reason is not None and reason.startswith("was hung") else "worker_died"
-    if reason is None and returncode is not None and oom_kill and signal_name(returncode) == "SIGKILL":
+    if reason is not None and reason.startswith("ran out of memory"):
+        hint, code = _SMALLER, "out_of_memory"
+    elif reason is None and returncode is not None and oom_kill and signal_name(returncode) == "SIGKILL":
         how, hint, code = "was killed by the kernel because memory ran out (SIGKILL)", _SMALLER, "out_of_memory"
     elif telling and _OUT_OF_MEMORY.search(telling):
         how, hint = f"{how}: it ran out of memory" if "memory" not in how else how, _SMALLER

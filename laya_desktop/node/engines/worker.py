@@ -34,6 +34,7 @@ from laya_desktop.node.engines.base import (
     Stats,
     WorkerEvent,
 )
+from laya_desktop.node.engines.ceiling import Ceiling
 from laya_desktop.node.engines.heartbeat import BEAT_S, Heart
 from laya_desktop.node.engines.postmortem import explain_death
 from laya_desktop.node.engines.process_state import LOOK_S, StopWatch
@@ -102,6 +103,7 @@ class WorkerHandle:
         self._heart = Heart()
         self._next_beat: asyncio.TimerHandle | None = None
         self._stop_watch: StopWatch | None = None
+        self._ceiling: Ceiling | None = None
         self._next_look: asyncio.TimerHandle | None = None
         self._oom_kills = oom.kills()
 
@@ -114,6 +116,11 @@ class WorkerHandle:
     def log_tail(self) -> tuple[str, ...]:
         """The last lines the worker printed, kept after its end."""
         return tuple(self._process.log_tail) if self._process is not None else ()
+
+    @property
+    def ceiling(self) -> tuple[str, int, str] | None:
+        """What keeps it below its share of RAM: kind, bytes, and why it is no stronger one."""
+        return self._ceiling.in_force if self._ceiling is not None else None
 
     @property
     def alive(self) -> bool:
@@ -206,6 +213,7 @@ class WorkerHandle:
     async def _open(self, params: EngineParams) -> None:
         process, sock = await worker_process.start(self.name, params.threads, self._note_exit)
         self._process = process
+        self._ceiling = Ceiling(process.pid, params.memory_limit_bytes, params.device)
         loop = asyncio.get_running_loop()
         connect = loop.create_connection if sock.family == socket.AF_INET else loop.create_unix_connection
         self._socket_open = True
@@ -238,6 +246,9 @@ class WorkerHandle:
         """A worker that somebody has stopped is killed at once instead of after its missed beats."""
         if self._state not in ("loading", "ready") or self._stop_watch is None:
             return
+        if self._ceiling is not None and (reason := self._ceiling.exceeded()) is not None:
+            self._give_up(reason)
+            return
         if self._stop_watch.look():
             self._give_up("was hung: something had stopped its process (SIGSTOP)")
             return
@@ -267,6 +278,8 @@ class WorkerHandle:
         elif self._state == "loading" and self._load is not None and not self._load.done():
             if isinstance(event, Loaded):
                 self._state = "ready"
+                if self._ceiling is not None:
+                    self._ceiling.loaded(on_gpu=bool(event.offloaded_layers))
                 self._load.set_result(event)
             elif isinstance(event, LoadFailed):
                 self._load.set_exception(LayaError(event.message, hint=event.hint, code=event.code, status=503))
@@ -348,6 +361,8 @@ class WorkerHandle:
         for timer in (self._deadline, self._next_beat, self._next_look):
             if timer is not None:
                 timer.cancel()
+        if self._ceiling is not None:
+            self._ceiling.close()
         expected, loading = self._state == "stopping", self._state == "loading"
         self._state = "ended"
         error = self._end_error(expected, loading)

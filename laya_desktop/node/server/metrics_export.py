@@ -98,6 +98,7 @@ def _models(models: tuple[ModelSnapshot, ...]) -> Iterator[Metric]:
     yield each("resident_bytes", "RAM of the workers.", (m.rss_bytes for m in models))
     yield each("vram_bytes", "GPU memory of the workers.", (m.vram_bytes for m in models))
     yield each("cpu_percent", "CPU of the workers; 100 is one core.", (m.cpu_percent for m in models))
+    yield each("ceiling_bytes", "RAM that each worker may hold, by the system.", (m.ceiling_bytes for m in models))
     totals = _named(models, (m.requests_total for m in models))
     yield _counter("laya_model_requests", "Requests admitted by model.", ("model",), totals)
 
@@ -126,6 +127,8 @@ def _machine(machine: MachineSnapshot) -> Iterator[Metric]:
         ("memory_pressure_full_percent", "PSI: all tasks waited for memory.", machine.memory_full_avg10_percent),
         ("cpu_temperature_celsius", "CPU temperature.", machine.cpu_temperature_c),
         ("log_disk_free_bytes", "Free on the volume of the logs.", machine.disk_free_bytes),
+        ("log_write_bytes_per_second", "Growth of the log's files.", machine.log_write_bytes_per_s),
+        ("cpu_throttled", "1 while heat slows the CPU down.", _slowed(machine.cpu_throttle)),
         ("node_resident_bytes", "RAM of the node's own process.", machine.own_rss_bytes),
     ):
         yield _gauge(f"laya_machine_{name}", text, (), [((), value)])
@@ -139,8 +142,13 @@ def _gpus(machine: MachineSnapshot) -> Iterator[Metric]:
         ("utilisation_percent", "GPU utilisation.", [(k, g.utilisation_percent) for k, g in gpus]),
         ("power_watts", "GPU power.", [(k, g.power_w) for k, g in gpus]),
         ("temperature_celsius", "GPU temperature.", [(k, g.temperature_c) for k, g in gpus]),
+        ("throttled", "1 while heat or power slow the GPU down.", [(k, _slowed(g.throttle)) for k, g in gpus]),
     ):
         yield _gauge(f"laya_gpu_{name}", text, ("gpu", "name"), values)
+
+
+def _slowed(reason: str | None) -> int | None:
+    return None if reason is None else int(bool(reason))
 
 
 def _gauge(name: str, text: str, labels: _Labels, samples: _Samples) -> Metric:

@@ -3,6 +3,7 @@
 import math
 import random
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -64,7 +65,7 @@ def test_flat_memory_is_steady_and_calm():
     found = Story().run(30, 40 * GB)
     assert found[0].slope_per_s is None
     assert found[0].text == ""
-    assert found[-1] == Forecast("ram", Level.CALM, 0.0, None, "steady")
+    assert replace(found[-1], headroom=None) == Forecast("ram", Level.CALM, 0.0, None, "steady", "calm")
 
 
 def test_a_steady_rise_is_told_in_seconds_and_warned_of_in_time():
@@ -207,7 +208,7 @@ def test_a_queue_that_shrinks_and_slow_rates_in_minutes():
 
 
 def test_a_model_without_a_queue_and_a_queue_of_one():
-    assert Story("queue:m", limit=0).run(5, 0)[-1] == Forecast("queue:m", text="no queue")
+    assert Story("queue:m", limit=0).run(5, 0)[-1] == Forecast("queue:m", text="no queue", kind="calm")
     assert Story("queue:m", limit=1).run(10, 0)[-1].level is Level.CALM
     assert Story("queue:m", limit=1).run(10, 1)[-1].level is Level.CRITICAL
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laya_desktop.config.schema import GuardConfig
 from laya_desktop.errors import LayaError
+from laya_desktop.node.forecast import Forecaster
 from laya_desktop.node.guard import IDLE_S, RELIEF_S, UNLOAD_EVERY_S, Guard, Mode, ModelView
 from laya_desktop.node.guard_signs import HEAT, MEMORY, OTHER, Sign, Signs
 from laya_desktop.node.levels import LOWER_S, ORDER, RAISE_S, RANK, Gate
@@ -16,6 +20,7 @@ from laya_desktop.state.enums import Level
 from laya_desktop.state.events import AlertCleared, AlertRaised, Event, GuardActed
 from laya_desktop.state.snapshot import Forecast, GpuSnapshot, MachineSnapshot
 
+GIB = 2**30
 TEXT = {level: f"RAM is {level}" for level in Level}
 
 
@@ -283,3 +288,38 @@ def test_a_spike_of_pressure_is_no_alert() -> None:
     spike = replace(calm, memory_full_avg10_percent=90.0)
     levels = [signs.read(float(t), (), spike if t == 5 else calm)[0].level for t in range(20)]
     assert set(levels) == {Level.CALM}
+
+
+def test_every_alert_has_a_stable_form_and_its_figures() -> None:
+    machine = MachineSnapshot(
+        ram_total_bytes=16 * GIB,
+        ram_used_bytes=16 * GIB,
+        memory_some_avg10_percent=60.0,
+        memory_full_avg10_percent=50.0,
+        swap_in_bytes_per_s=30e6,
+        disk_free_bytes=10**8,
+        cpu_temperature_c=99.0,
+        cpu_throttle="heat",
+    )
+    signs, forecaster, guard = Signs(), Forecaster(), Scene().guard
+    for step in range(60):
+        now_s = step * 0.25
+        forecasts = forecaster.update(now_s, machine, {"m": (64, 64)}, GuardConfig())
+        guard.update(now_s, now_s, signs.read(now_s, forecasts, machine), (), "warn")
+    found = {a.resource: (a.kind, a.values) for a in guard.snapshot().alerts}
+    assert {resource: kind for resource, (kind, _) in found.items()} == {
+        "ram": "over_limit",
+        "queue:m": "queue_full",
+        "pressure": "pressure",
+        "swap": "swap",
+        "disk": "disk",
+        "temperature": "heat",
+        "throttle": "throttle",
+    }
+    assert found["ram"][1]["headroom_bytes"] == -2 * GIB
+    assert found["queue:m"][1]["places"] == 0
+    assert found["pressure"][1]["percent"] == 60.0
+    assert found["swap"][1] == {"bytes_per_s": 30e6}
+    assert found["disk"][1] == {"free_bytes": 10**8}
+    assert found["temperature"][1] == {"celsius": 99.0}
+    assert json.loads(msgspec.json.encode(guard.snapshot()))["alerts"][0]["kind"]

@@ -34,6 +34,7 @@ class ScriptedHandle:
     pid = 4242
     stats = Stats(0, 0)
     log_tail = ("last words",)
+    ceiling = ("rlimit", 2**30, "no control group")
 
     def __init__(self, bench: Bench, on_exit: Callable[[LayaError | None], None]) -> None:
         self.bench = bench

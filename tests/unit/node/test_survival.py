@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from laya_desktop.node.survival import (
     HopelessLoads,
     Restarts,
     SleepWatch,
+    boot_s,
 )
 
 
@@ -88,3 +91,16 @@ def test_sleep_is_told_once_and_a_slow_drift_or_a_clock_set_back_is_none() -> No
     assert watch.slept_s(100.5, 8600.55) == pytest.approx(3600.0)
     assert watch.slept_s(100.75, 8600.75) is None
     assert watch.slept_s(101.0, 5000.0) is None
+
+
+def test_where_both_clocks_went_on_an_overdue_tick_tells() -> None:
+    watch = SleepWatch()
+    watch.slept_s(100.0, 5000.0)
+    assert watch.slept_s(105.0, 5005.0) is None
+    assert watch.slept_s(3705.0, 8605.0) == pytest.approx(3600.0)
+
+
+def test_the_clock_that_goes_on_is_not_behind_the_monotonic_one() -> None:
+    first, started = boot_s(), time.monotonic()
+    assert boot_s() - first >= 0
+    assert boot_s() - first == pytest.approx(time.monotonic() - started, abs=1.0)

@@ -1,6 +1,7 @@
 """The whole picture: windows, slow sensors, faults and hanging sensors."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -10,12 +11,17 @@ import time
 import psutil
 import pytest
 
+from laya_desktop.config.schema import GuardConfig
+from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.node import telemetry as module
+from laya_desktop.node.forecast import Forecaster
+from laya_desktop.node.guard import Guard
+from laya_desktop.node.guard_signs import Signs
 from laya_desktop.node.telemetry import Telemetry, TelemetrySample, WorkerUsage
 from laya_desktop.node.telemetry_base import CpuTimes, GpuReading, Memory, Paging, Pressure, ProcessTimes, SensorMissing
 from laya_desktop.node.telemetry_gpus import GpuSensors
 from laya_desktop.node.telemetry_portable import PortableSensors
-from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
+from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot, NodeSnapshot
 
 GIB = 1024**3
 
@@ -27,6 +33,8 @@ class FakeMachine:
         self.now = 50.0
         self.times = CpuTimes((0.0, 0.0), ((0.0, 0.0), (0.0, 0.0)))
         self.counted = Paging(0, 0, 0)
+        self.throttles = 7
+        self.available = 10 * GIB
         self.processes: dict[int, ProcessTimes] = {}
         self.faults: dict[str, Exception] = {}
         self.calls: list[str] = []
@@ -51,7 +59,7 @@ class FakeMachine:
         return self._call("load_1min", 0.75)
 
     def memory(self):
-        return self._call("memory", Memory(16 * GIB, 10 * GIB, 2 * GIB, GIB))
+        return self._call("memory", Memory(16 * GIB, self.available, 2 * GIB, GIB))
 
     def process(self, pid):
         return self._call("process", self.processes.get(pid))
@@ -62,6 +70,9 @@ class FakeMachine:
     def cpu_temperature_c(self):
         return self._call("cpu_temperature_c", 55.0)
 
+    def cpu_throttles(self):
+        return self._call("cpu_throttles", self.throttles)
+
     def pressure(self):
         return self._call("pressure", Pressure(12.5, 3.0))
 
@@ -70,6 +81,22 @@ class FakeMachine:
 
     def close(self):
         self.closed = True
+
+
+class Silent:
+    """Satisfies ``guard.Effects`` and does nothing."""
+
+    def set_standing(self, kind, *, on):
+        return None
+
+    def unload(self, model, reason):
+        return None
+
+    def reload(self, model):
+        return None
+
+    def say(self, event):
+        return None
 
 
 class FakeGpu:
@@ -113,7 +140,8 @@ def test_everything_that_is_known(telemetry, machine):
     assert picture.gpus[0].vram_used_bytes == 2 * GIB
     assert picture.gpu_reason is None
     assert (picture.memory_some_avg10_percent, picture.memory_full_avg10_percent) == (12.5, 3.0)
-    rates = {"swap_in_bytes_per_s", "swap_out_bytes_per_s", "major_faults_per_s"}
+    rates = {"swap_in_bytes_per_s", "swap_out_bytes_per_s", "major_faults_per_s", "log_write_bytes_per_s"}
+    rates |= {"cpu_throttle"}
     assert set(picture.reasons) == {"cpu_percent", "gpus[0].power_w"} | rates
 
 
@@ -174,6 +202,67 @@ def test_counters_that_stand_still_or_run_backwards_give_no_nonsense(telemetry, 
     assert picture.cpu_per_core_percent == ()
 
 
+def test_heat_that_slowed_the_cpu_down_is_told_for_about_ten_seconds(telemetry, machine):
+    assert telemetry.sample({}).machine.cpu_throttle is None
+    told = []
+    for step in range(40):
+        machine.now += 1
+        machine.throttles = 7 if step < 10 else 9
+        told.append(telemetry.sample({}).machine.cpu_throttle)
+    assert set(told[2:10]) == {""}
+    assert told[12] == "heat"
+    assert set(told[25:]) == {""}
+
+
+def test_the_logs_write_rate_counts_growth_and_no_rotation(machine, tmp_path):
+    telemetry = Telemetry(tmp_path, machine=machine, gpus=GpuSensors([FakeGpu()], machine.clock), clock=machine.clock)
+    current = tmp_path / "laya.log"
+    current.write_bytes(b"x" * 5000)
+    (tmp_path / "laya.yaml").write_bytes(b"x" * 99)
+    rates = []
+    for step in range(20):
+        rates.append(telemetry.sample({}).machine.log_write_bytes_per_s)
+        machine.now += 1
+        with current.open("ab") as file:
+            file.write(b"x" * 1000)
+        if step == 10:
+            current.rename(tmp_path / "laya-20260101-000000-000.log")
+            current.write_bytes(b"")
+    telemetry.close()
+    assert rates[0] is None
+    assert rates[1:] == [pytest.approx(1000.0)] * 19
+
+
+def test_hours_at_four_hertz_leave_nothing_behind(machine, tmp_path):
+    """With workers that come and go, sensors that fail at times, forecasts, alerts and the plots' memory.
+
+    What is bounded is full after half an hour; LAYA_TEST_HOURS=24 makes it a day.
+    """
+    quarters = 4 * int(os.environ.get("LAYA_TEST_HOURS", "2"))
+    telemetry = Telemetry(tmp_path, machine=machine, gpus=GpuSensors([FakeGpu()], machine.clock), clock=machine.clock)
+    forecaster, signs, guard, history = Forecaster(), Signs(), Guard(Silent()), History()
+    config, blocks = GuardConfig(), []
+    for step in range(quarters * 3600):
+        machine.now += 0.25
+        hour, minute = divmod(step // 240, 60)
+        pid = 1000 + step // 240
+        machine.processes = {pid: ProcessTimes(step / 10, GIB)}
+        machine.faults = {"pressure": SensorMissing("Gone.")} if minute % 7 == 3 else {}
+        machine.available = (10 - 9 * (minute % 4) // 3) * GIB
+        sample = telemetry.sample({f"m{hour}": pid})
+        forecasts = forecaster.update(machine.now, sample.machine, {f"m{hour}": (minute, 64)}, config)
+        seen = signs.read(machine.now, forecasts, sample.machine)
+        guard.update(machine.now, machine.now, seen, (), "shed")
+        if step % 16 == 0:  # four seconds: the history is numpy's and costs the most time here
+            history.feed(NodeSnapshot(monotonic_s=machine.now, machine=sample.machine))
+        if step and step % 3600 == 0:  # a quarter of an hour
+            gc.collect()
+            blocks.append(sys.getallocatedblocks())
+    telemetry.close()
+    assert len(guard.snapshot().alerts) > 10
+    assert max(blocks[3:]) - blocks[2] < 2000, blocks
+
+
 def test_workers_by_name(telemetry, machine):
     machine.processes = {7: ProcessTimes(10.0, 500), 8: ProcessTimes(0.0, 600)}
     first = telemetry.sample({"a": 7, "b": 8, "gone": 9}).workers
@@ -214,6 +303,7 @@ def test_slow_sensors_are_read_less_often_and_keep_their_reasons(telemetry, mach
         ("cpu_temperature_c", "cpu_temperature_c"),
         ("pressure", "memory_full_avg10_percent"),
         ("paging", "swap_in_bytes_per_s"),
+        ("cpu_throttles", "cpu_throttle"),
     ],
 )
 @pytest.mark.parametrize("fault", [OSError(5, "I/O error"), ValueError("not a number"), RuntimeError("odd")])

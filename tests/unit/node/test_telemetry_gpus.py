@@ -33,6 +33,7 @@ class FakeNvml:
         self.count = count
         self.calls: list[str] = []
         self.faults: dict[str, Exception] = {}
+        self.throttle = 0x1  # idle
         self.compute = [SimpleNamespace(pid=10, usedGpuMemory=3 * GIB), SimpleNamespace(pid=11, usedGpuMemory=None)]
         self.graphics = [SimpleNamespace(pid=10, usedGpuMemory=3 * GIB), SimpleNamespace(pid=12, usedGpuMemory=GIB)]
 
@@ -69,6 +70,9 @@ class FakeNvml:
     def nvmlDeviceGetPowerUsage(self, handle):
         return self._call("power", 212_500)
 
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle):
+        return self._call("throttle", self.throttle)
+
     def nvmlDeviceGetComputeRunningProcesses(self, handle):
         return self._call("compute", self.compute)
 
@@ -92,9 +96,18 @@ def clock():
 def test_nvidia_all_sensors(clock):
     nvml = FakeNvml()
     reading = NvidiaGpus(lambda: nvml, clock).read([10, 11, 12, 13])
-    assert reading.gpus == (GpuSnapshot(0, "NVIDIA RTX 3090", 24 * GIB, 8 * GIB, 42.0, 61.0, 212.5),)
+    assert reading.gpus == (GpuSnapshot(0, "NVIDIA RTX 3090", 24 * GIB, 8 * GIB, 42.0, 61.0, 212.5, ""),)
     assert reading.process_vram_bytes == {10: 3 * GIB, 12: GIB}, "listed twice is held once; not told is unknown"
     assert reading.reasons == {}
+
+
+@pytest.mark.parametrize(
+    ("bits", "throttle"), [(0x0, ""), (0x1, ""), (0x4, "power"), (0x20, "heat"), (0x44, "heat"), (0x80, "power")]
+)
+def test_nvidia_throttling_by_heat_counts_before_power_and_idling_is_none(clock, bits, throttle):
+    nvml = FakeNvml()
+    nvml.throttle = bits
+    assert NvidiaGpus(lambda: nvml, clock).read([]).gpus[0].throttle == throttle
 
 
 def test_nvidia_processes_of_others_are_not_reported_and_gpus_add_up(clock):

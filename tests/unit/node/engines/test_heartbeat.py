@@ -44,6 +44,15 @@ def test_even_a_step_that_computes_ends_some_time() -> None:
     assert "one step took more" in (follow(Heart(), STEP_LIMIT_S + 3, 1.0)[-1] or "")
 
 
+def test_a_machine_that_slept_in_the_middle_of_a_step_blames_nobody() -> None:
+    heart = Heart()
+    for second, step_s in enumerate([0.0, 1.0, 2.0, 8 * 3600.0, 8 * 3600.0 + 1]):
+        assert heart.beat(loading=False) is None
+        heart.on_pulse(Pulse(100.0 + 0.05 * second, step_s))
+    assert heart.beat(loading=False) is None
+    assert "computed nothing" in (follow(heart, STUCK_S + 5, 0.0, step_s=8 * 3600.0 + 2)[-1] or "")
+
+
 def test_short_steps_and_idling_are_never_stuck() -> None:
     heart = Heart()
     for second in range(300):

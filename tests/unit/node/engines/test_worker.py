@@ -457,6 +457,10 @@ def test_memory_beyond_the_limit_is_refused_and_the_death_is_told_as_out_of_memo
             params("fake:tokens=100000,itl_ms=5,slot_mib=250", slots=3), memory_limit_bytes=500 * 2**20
         )
         await handle.start(limited)
+        assert handle.ceiling is not None
+        kind, limit_bytes, note = handle.ceiling
+        assert (kind, bool(note)) in (("rlimit", True), ("cgroup", False))
+        assert limit_bytes >= 500 * 2**20
         first, second = [await generating(handle, r) for r in ("a", "b")]
         third = Inbox()
         handle.generate(Generate("c", prompt="x"), third)

@@ -52,14 +52,15 @@ def busy() -> tuple[NodeSnapshot, Metrics]:
             "swap_in_bytes_per_s",
             "swap_out_bytes_per_s",
             "major_faults_per_s",
+            "log_write_bytes_per_s",
         ],
         1,
     )
-    gpu = GpuSnapshot(0, "A", 2, 1, 50.0, 60.0, 70.0)
-    model = ModelSnapshot("m", rss_bytes=1, vram_bytes=1, cpu_percent=1.0, prefill_tokens_per_s=1.0)
+    gpu = GpuSnapshot(0, "A", 2, 1, 50.0, 60.0, 70.0, "")
+    model = ModelSnapshot("m", rss_bytes=1, vram_bytes=1, cpu_percent=1.0, prefill_tokens_per_s=1.0, ceiling_bytes=1)
     snapshot = NodeSnapshot(
         models=(model,),
-        machine=MachineSnapshot(gpus=(gpu,), **numbers),
+        machine=MachineSnapshot(gpus=(gpu,), cpu_throttle="heat", **numbers),
         upstreams=(UpstreamSnapshot("u", healthy=True),),
     )
     return snapshot, metrics
@@ -94,6 +95,13 @@ def test_histograms_are_cumulative_and_in_seconds() -> None:
     phases = {dict(labels)["phase"] for name, labels in found if name == "laya_request_phase_seconds_count"}
     assert phases == {"queue", "ttft", "decode", "total"}
     assert found["laya_requests_total", (("status", "200"), ("target", "m"))] == 1
+
+
+def test_throttling_is_one_or_nought_and_left_out_where_unknown() -> None:
+    found = samples(render(*busy(), 3))
+    assert found["laya_machine_cpu_throttled", ()] == 1
+    assert found["laya_gpu_throttled", (("gpu", "0"), ("name", "A"))] == 0
+    assert ("laya_machine_cpu_throttled", ()) not in samples(render(NodeSnapshot(), Metrics(), 0))
 
 
 def test_many_routes_do_not_make_it_grow_without_end() -> None:
