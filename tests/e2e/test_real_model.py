@@ -62,6 +62,16 @@ def test_chat_whole_and_streamed_through_a_route_give_the_same_answer(running: R
     assert next(r for r in snapshot.routes if r.name == "chat").hits == 2
 
 
+def test_what_the_worker_held_corrects_the_next_estimate(running: Running) -> None:
+    config = next(m for m in running.service.snapshot.config.models if m.name == MODEL)
+    assert running.service.estimate_model(config, "cpu").result(60).measured_bytes is None
+    running.service.load_model(MODEL, "cpu").result(60)
+    client(running, "/v1").chat.completions.create(model=MODEL, messages=CAPITAL, max_tokens=4)
+    running.until(lambda _s: running.service.estimate_model(config, "cpu").result(60).measured_bytes is not None)
+    found = running.service.estimate_model(config, "cpu").result(60)
+    assert found.total_bytes == pytest.approx(found.measured_bytes, rel=0.05)
+
+
 def test_completions_and_models(running: Running) -> None:
     api = client(running)
     assert [m.id for m in api.models.list()] == [MODEL, "second"]
