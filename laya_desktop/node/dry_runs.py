@@ -52,7 +52,8 @@ class DryRuns:
         self._known: OrderedDict[Hashable, DryRunDone] = OrderedDict()
 
     async def __call__(self, params: EngineParams) -> DryRunDone:
-        """The figures of this load. What is free on a GPU changes, so such an answer is not kept. Raises LayaError."""
+        """The figures of this load. What is free on a GPU changes, so such an answer is not kept,
+        nor what ``auto`` chose by it. Raises LayaError."""
         loop = asyncio.get_running_loop()
         identity = await loop.run_in_executor(self._executor, file_identity, params.path)
         if identity is None:
@@ -62,7 +63,7 @@ class DryRuns:
             self._known.move_to_end(key)
             return known
         answer = await self._ask(params)
-        if answer.gpu_bytes is None:
+        if answer.gpu_bytes is None and params.device != "auto":
             self._known[key] = answer
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)

@@ -367,6 +367,9 @@ class Node:
             params = msgspec.structs.replace(params, device="cpu")
         room = room_for(model, machine, params.device, self._guard)
         found = await self._parts.tools.estimate(model, Path(params.path), params.device, room.free_bytes)
+        if params.device == "auto" and found.device == "CPU":  # auto would choose it, so its memory counts
+            room = room_for(model, machine, "cpu", self._guard)
+            found = await self._parts.tools.estimate(model, Path(params.path), "cpu", room.free_bytes)
         return _with_limit(found, room)
 
     # -- events and snapshots

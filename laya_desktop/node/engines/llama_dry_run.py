@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import llama_cpp.llama_cpp as lib
 
 from laya_desktop.node.engines import gguf, llama_library, worker_os
+from laya_desktop.node.engines.auto_device import Needs, decide
 from laya_desktop.node.engines.base import DryRunDone, EngineParams, Probed
 from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, Placement, open_model, place
 from laya_desktop.node.engines.llama_repack import repacked_bytes, repacked_types
@@ -39,7 +41,7 @@ def dry_run(params: EngineParams) -> DryRunDone:
         EngineLoadError: the load would fail; the same error as the load's.
     """
     llama_library.initialise()
-    opened = open_model(params, place(params), dry=True)
+    opened = open_model(params, place_where_it_fits(params), dry=True)
     log = opened.log
     return DryRunDone(
         device=opened.device_name,
@@ -90,7 +92,7 @@ def _resident_bytes() -> int:
 
 
 def place_where_it_fits(params: EngineParams) -> Placement:
-    """The placement for a real load: ``auto`` takes the GPU only if everything fits into its free memory.
+    """The placement for a real load; ``auto`` is decided here, by dry runs.
 
     Raises:
         EngineLoadError: as ``place``.
@@ -98,18 +100,16 @@ def place_where_it_fits(params: EngineParams) -> Placement:
     placement = place(params)
     if params.device != "auto" or not placement.handles:
         return placement
-    opened = open_model(params, placement, dry=True)
-    try:
-        short = _short_of_memory(opened)
-    finally:
-        opened.close()
-    if short is None:
-        return placement
-    return Placement(note=f"{short}, so auto chose the CPU.")
 
+    def needs(layers: int) -> Needs:
+        opened = open_model(params, replace(placement, gpu_layers=layers), dry=True)
+        try:
+            scratch = sum(opened.log.compute_of(device.name) for device in placement.devices)
+            return Needs(opened.offloaded_layers, opened.total_layers, opened.gpu_bytes, scratch, opened.gpu_free_bytes)
+        finally:
+            opened.close()
 
-def _short_of_memory(opened: OpenModel) -> str | None:
-    needed, free = opened.gpu_bytes, opened.gpu_free_bytes
-    if needed is None or free is None or needed <= free:
-        return None
-    return f"The GPU has {free / 2**30:.1f} GiB free and the model needs {needed / 2**30:.1f} GiB"
+    decision = decide(needs(placement.gpu_layers), needs)
+    if not decision.layers:
+        return Placement(note=decision.note)
+    return replace(placement, gpu_layers=decision.layers, note=decision.note)

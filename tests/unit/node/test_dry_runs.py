@@ -37,6 +37,7 @@ def test_answers_are_kept_by_file_and_parameters(tmp_path: Path) -> None:
         os.utime(file, ns=(1, 1))
         assert await run() == 1
         assert [await run(device="gpu"), await run(device="gpu")] == [1, 1], "what is free on a GPU changes"
+        assert [await run(device="auto"), await run(device="auto")] == [1, 1], "and with it what auto chooses"
         missing = str(tmp_path / "none")
         assert [await run(path=missing), await run(path=missing)] == [1, 1]
         for slots in range(3, 4 + KEPT):
