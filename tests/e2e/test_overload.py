@@ -65,6 +65,17 @@ def ten(node: Running, model: str, max_tokens: int = 8) -> list[tuple[int, dict[
         return list(threads.map(ask, range(10)))
 
 
+def advice(message: str) -> dict[str, Any]:
+    """The settings under which the model would fit, as the refusal names them."""
+    said = re.search(r"It would fit with (.+?)\. ", message)
+    assert said, message
+    numbers = re.findall(r"(max_seq_len|batch_size) ([\d,]+) instead of", said[1])
+    found: dict[str, Any] = {key: int(value.replace(",", "")) for key, value in numbers}
+    if kv_type := re.search(r"kv_type (\w+)", said[1]):
+        found["kv_type"] = kv_type[1]
+    return found
+
+
 class Bystander(threading.Thread):
     """A long stream of another model that nothing may break."""
 
@@ -98,19 +109,21 @@ def test_with_the_guard_nobody_dies_and_its_advice_works(tmp_path: Path, monkeyp
         answers = ten(node, "demo")
         assert {(status, body["error"]["code"]) for status, body, _ in answers} == {(503, "will_not_fit")}
         assert all(int(headers["retry-after"]) > 0 for _, _, headers in answers)
-        message = answers[0][1]["error"]["message"]
-        advised = int(re.search(r"max_seq_len ([\d,]+) instead of 4,096", message)[1].replace(",", ""))
-        assert 256 <= advised < 4096
+        settings = advice(answers[0][1]["error"]["message"])
+        assert settings
         assert node.snapshot.model("demo").pid is None
 
         config = node.snapshot.config
-        smaller = config.model("demo").model_copy(update={"max_seq_len": advised})
+        smaller = config.model("demo").model_copy(update=settings)
         node.service.apply_config(config.with_model(smaller, replacing="demo")).result(10)
         node.service.load_model("demo").result(60)
         answers = ten(node, "demo")
         assert [status for status, _, _ in answers] == [200] * 10
         assert all(body["choices"][0]["message"]["content"] for _, body, _ in answers)
-        worker = psutil.Process(node.snapshot.model("demo").pid)
+        shown = node.snapshot.model("demo")
+        assert shown.ceiling_kind in ("cgroup", "rlimit")
+        assert shown.ceiling_bytes < CEILING_BYTES + 256 * 2**20
+        worker = psutil.Process(shown.pid)
         assert worker.memory_info().rss < CEILING_BYTES + 128 * 2**20
         assert node.until(lambda s: s.model("demo").running == 0).model("demo").restarts == 0
         assert not node.told(ModelFailed, "killed")

@@ -152,7 +152,7 @@ def _with_gaps(x: Floats, y: Floats, longest_s: float) -> tuple[Floats, Floats]:
 
 
 def sample(snapshot: NodeSnapshot) -> dict[str, float | None]:
-    """The plotted numbers of a snapshot by series key; memory in GB, CPU in percent of the machine."""
+    """The numbers of a snapshot by series key; memory in GB, CPU in percent of the machine."""
     machine = snapshot.machine
     values: dict[str, float | None] = {
         "routing.p50": snapshot.routing.p50_us,
@@ -169,9 +169,34 @@ def sample(snapshot: NodeSnapshot) -> dict[str, float | None]:
         values[f"cpu:{model.name}"] = None if model.cpu_percent is None else model.cpu_percent / cores
         values[f"ram:{model.name}"] = _gb(model.rss_bytes)
         values[f"decode:{model.name}"] = model.decode_tokens_per_s if model.pid is not None else None
+        values[f"vram_of:{model.name}"] = _gb(model.vram_bytes)
     for gpu in machine.gpus:
         values[f"vram:{gpu.index}"] = _gb(gpu.vram_used_bytes)
-    return values
+        values[f"gpu:{gpu.index}"] = gpu.utilisation_percent
+        values[f"gpu_c:{gpu.index}"] = gpu.temperature_c
+        values[f"gpu_w:{gpu.index}"] = gpu.power_w
+    return values | _unplotted(snapshot)
+
+
+def _unplotted(snapshot: NodeSnapshot) -> dict[str, float | None]:
+    """Series that only the export shows."""
+    machine = snapshot.machine
+    cores = {f"cpu_core:{i}": percent for i, percent in enumerate(machine.cpu_per_core_percent)}
+    return cores | {
+        "routing.per_s": snapshot.routing.rate_per_s,
+        "load_1min": machine.load_1min,
+        "ram.available": _gb(machine.ram_available_bytes),
+        "swap": _gb(machine.swap_used_bytes),
+        "swap.in_bytes_per_s": machine.swap_in_bytes_per_s,
+        "swap.out_bytes_per_s": machine.swap_out_bytes_per_s,
+        "major_faults_per_s": machine.major_faults_per_s,
+        "pressure.some_percent": machine.memory_some_avg10_percent,
+        "pressure.full_percent": machine.memory_full_avg10_percent,
+        "cpu_c": machine.cpu_temperature_c,
+        "disk.free": _gb(machine.disk_free_bytes),
+        "log.written_bytes_per_s": machine.log_write_bytes_per_s,
+        "node.ram": _gb(machine.own_rss_bytes),
+    }
 
 
 def _gb(value_bytes: int | None) -> float | None:

@@ -121,3 +121,18 @@ def test_export_writes_every_sample_of_the_range(tmp_path):
     assert lines[-1]["a"] == "999"
     assert lines[0]["age_s"] == "60.00"
     assert lines[0]["time_utc"].endswith("+00:00")
+
+
+def test_the_export_has_every_sensor(tmp_path):
+    history, snapshot = History(), sample_snapshot()
+    history.feed(snapshot)
+    with history.export_csv(tmp_path / "x.csv", 60).open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    gpus, models = [g.index for g in snapshot.machine.gpus], [m.name for m in snapshot.models]
+    wanted = {f"{kind}:{i}" for kind in ("vram", "gpu", "gpu_c", "gpu_w") for i in gpus}
+    wanted |= {f"{kind}:{name}" for kind in ("cpu", "ram", "decode", "vram_of") for name in models}
+    wanted |= {f"cpu_core:{i}" for i in range(len(snapshot.machine.cpu_per_core_percent))}
+    wanted |= {"load_1min", "swap", "pressure.full_percent", "major_faults_per_s", "cpu_c", "disk.free"}
+    wanted |= {"log.written_bytes_per_s", "swap.in_bytes_per_s", "swap.out_bytes_per_s", "ram.available"}
+    assert wanted <= row.keys()
+    assert float(row["disk.free"]) == pytest.approx(snapshot.machine.disk_free_bytes / 1e9, rel=1e-5)
