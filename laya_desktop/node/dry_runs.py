@@ -52,8 +52,10 @@ class DryRuns:
         self._known: OrderedDict[Hashable, DryRunDone] = OrderedDict()
 
     async def __call__(self, params: EngineParams) -> DryRunDone:
-        """The figures of this load. What is free on a GPU changes, so such an answer is not kept,
-        nor what ``auto`` chose by it. Raises LayaError."""
+        """The figures of this load. Raises LayaError.
+
+        What is free on a GPU changes, so such an answer is not kept, nor what ``auto`` chose by it.
+        """
         loop = asyncio.get_running_loop()
         identity = await loop.run_in_executor(self._executor, file_identity, params.path)
         if identity is None:
