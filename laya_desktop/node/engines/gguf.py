@@ -162,7 +162,22 @@ def _check_content(path: Path, header: Header) -> None:
             "The download is incomplete or still running. Finish it or download the file again.",
             "bad_model_file",
         )
+    if (beside := _beside_a_model(header)) is not None:
+        what, hint = beside
+        raise EngineLoadError(f"{path} is {what}, no model by itself.", hint, "bad_model_file")
     if not header.tensors and (header.number("split.count") or 1) <= 1:  # a split model may begin with metadata alone
         raise EngineLoadError(
             f"{path} has no weights, only a vocabulary.", "Give the path of a whole model.", "bad_model_file"
         )
+
+
+def _beside_a_model(header: Header) -> tuple[str, str] | None:
+    """What a file is that only goes with a model, and what to do; None: it is a model."""
+    kind, architecture = header.text("general.type"), header.text("general.architecture")
+    if kind == "mmproj" or architecture == "clip":
+        hint = "Give the path of the text model that it came with; Laya Desktop answers text and reads no images."
+        return "the vision part (mmproj) of a model", hint
+    if kind == "adapter" or header.text("adapter.type") is not None:
+        hint = "Give the path of its base model; adapters are not applied. llama.cpp's llama-export-lora joins the two."
+        return "an adapter (LoRA)", hint
+    return None

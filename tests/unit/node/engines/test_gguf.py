@@ -101,6 +101,24 @@ def test_a_truncated_download(tmp_path: Path) -> None:
     assert f"{path.stat().st_size:,}" in error.message
 
 
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        ({"general.architecture": "clip"}, "the vision part (mmproj)"),
+        ({"general.architecture": "llama", "general.type": "mmproj"}, "the vision part (mmproj)"),
+        ({"general.architecture": "llama", "general.type": "adapter"}, "an adapter (LoRA)"),
+        ({"general.architecture": "llama", "adapter.type": "lora"}, "an adapter (LoRA)"),
+    ],
+)
+def test_what_only_goes_with_a_model_is_named(tmp_path: Path, metadata: dict[str, object], says: str) -> None:
+    path = write_gguf(tmp_path / "part.gguf", metadata)
+    with pytest.raises(EngineLoadError) as caught:
+        gguf.check(path)
+    assert says in caught.value.message
+    assert caught.value.code == "bad_model_file"
+    assert "Give the path of" in (caught.value.hint or "")
+
+
 def test_a_vocabulary_is_no_model(tmp_path: Path) -> None:
     assert "no weights" in refusal(write_gguf(tmp_path / "vocab.gguf", tensors=())).message
 
