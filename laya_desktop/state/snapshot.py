@@ -260,7 +260,7 @@ class GuardAlert:
 
     alert_id: str
     resource: str
-    """``ram``, ``vram:0``, ``queue:<model>``, ``pressure``, ``swap``, ``disk`` or ``temperature``."""
+    """``ram``, ``vram:0``, ``queue:<model>``, ``pressure``, ``swap``, ``disk``, ``temperature`` or ``throttle``."""
     level: Level
     """Now; of a past alert, the last one before it was calm."""
     peak: Level
@@ -271,7 +271,7 @@ class GuardAlert:
     actions: tuple[str, ...] = ()
     """What was done about it, oldest first; empty: it was only said."""
     kind: str = ""
-    """The form of ``text``, stable: a forecast's, or ``pressure``, ``swap``, ``disk``, ``heat``."""
+    """The form of ``text``, stable: a forecast's, or ``pressure``, ``swap``, ``disk``, ``heat``, ``throttle``."""
     values: dict[str, float] = field(default_factory=dict)
     """The figures in ``text`` by what they are: ``headroom_bytes``, ``time_to_full_s``, ``growth_per_s``, ``percent``,
     ``bytes_per_s``, ``free_bytes``, ``celsius``, ``places``."""
