@@ -29,6 +29,7 @@ from laya_desktop.gui.views.main_window import MainWindow
 from laya_desktop.gui.views.mini_view import MiniView
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.gui.views.palette import Command, CommandPalette
+from laya_desktop.gui.views.playground_page import PlaygroundPage
 from laya_desktop.gui.views.shortcut_list import ShortcutList
 from laya_desktop.gui.views.tray import Tray
 from laya_desktop.gui.views.welcome import Welcome
@@ -70,6 +71,8 @@ class Habits(QObject):
         self.drops = Drops(window)
         self.drops.config_dropped.connect(window.actions_.open_file)
         self.drops.model_dropped.connect(self.add_model)
+        if isinstance(models := window.pages.get("Models"), ModelsPage):
+            models.chat_wanted.connect(self.chat_with)
         self._action(tr("Commands"), "Ctrl+K", self.palette.toggle)
         self._action(tr("Shortcuts"), "F1", self.shortcuts.toggle)
         self._action(tr("Settings"), "Ctrl+,", partial(window.show_page, "Settings"))
@@ -95,6 +98,12 @@ class Habits(QObject):
         if page:
             self._window.show_page(page)
         self._window.raise_window()
+
+    def chat_with(self, model: str) -> None:
+        """Show the Playground with that model."""
+        self._window.show_page("Playground")
+        if isinstance(page := self._window.pages["Playground"], PlaygroundPage):
+            page.choose_model(model)
 
     def toggle_mini(self) -> None:
         """Show the mini view, or close it."""

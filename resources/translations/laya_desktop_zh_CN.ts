@@ -618,6 +618,18 @@
         <translation>加载失败，没有给出原因。详情见日志。</translation>
     </message>
     <message>
+        <source>{entries} answers, {size}</source>
+        <translation>{entries} 个回答，{size}</translation>
+    </message>
+    <message>
+        <source>Cache: {kept}</source>
+        <translation>缓存：{kept}</translation>
+    </message>
+    <message>
+        <source>Cache: {hits} of {asked} requests, {saved} saved · {kept}</source>
+        <translation>缓存：命中 {hits} / {asked} 个请求，节省 {saved} · {kept}</translation>
+    </message>
+    <message>
         <source>Ready · {device_text}</source>
         <translation>就绪 · {device_text}</translation>
     </message>
@@ -1828,6 +1840,22 @@
     <message>
         <source>Unload</source>
         <translation>卸载</translation>
+    </message>
+    <message>
+        <source>Chat</source>
+        <translation>聊天</translation>
+    </message>
+    <message>
+        <source>Chat with it in the Playground</source>
+        <translation>在操练场与它聊天</translation>
+    </message>
+    <message>
+        <source>Forget the answers that the cache keeps</source>
+        <translation>清除缓存中的回答</translation>
+    </message>
+    <message>
+        <source>Clear the cache of {name}</source>
+        <translation>清除 {name} 的缓存</translation>
     </message>
     <message>
         <source>Copy curl</source>

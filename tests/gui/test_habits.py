@@ -368,3 +368,9 @@ def test_a_place_on_a_screen_that_is_gone_is_corrected(qtbot, window, habits):
     habits._settings.setValue("geometry", far.saveGeometry())
     window._restore()
     assert window.screen().availableGeometry().intersects(window.frameGeometry())
+
+
+def test_chat_on_a_models_card_opens_the_playground_with_it(window):
+    window.pages["Models"].chat_wanted.emit("smollm2-135m")
+    assert window.page == "Playground"
+    assert window.pages["Playground"].destination.value() == "model:smollm2-135m"

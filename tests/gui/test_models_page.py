@@ -14,7 +14,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.state.enums import ModelState, Verdict
-from laya_desktop.state.snapshot import MemoryEstimate, ModelSnapshot, Proposal
+from laya_desktop.state.snapshot import CacheSnapshot, MemoryEstimate, ModelSnapshot, Proposal
 from tests.helpers.fake_service import FakeService
 from tests.helpers.sample_data import sample_config, sample_snapshot
 
@@ -316,3 +316,31 @@ def test_no_models_says_what_to_do(qtbot) -> None:
 def test_a_model_the_node_has_not_reported_yet_has_a_card(qtbot) -> None:
     desk = Desk(qtbot, models=(ModelSnapshot("my-llm-7b"),))
     assert desk.page.cards["embed-mini"].pill.text == "Not loaded"
+
+
+def test_the_cache_says_what_it_was_worth_and_is_cleared(desk: Desk) -> None:
+    card = desk.page.cards["smollm2-135m"]
+    desk.publish_model(cache=None)
+    assert not card.clear_button.isVisible()
+    desk.publish_model(cache=CacheSnapshot(enabled=True, entries=3, bytes=5000, hits=12, misses=28, saved_s=30.0))
+    assert card.values.cache == "Cache: 12 of 40 requests, 30 s saved · 3 answers, 5 kB"
+    desk.click(card.clear_button)
+    assert desk.service.called("clear_cache")[0].args == ("smollm2-135m",)
+
+
+def test_a_ready_model_is_one_press_from_a_chat(desk: Desk) -> None:
+    card = desk.page.cards["smollm2-135m"]
+    desk.publish_model(state=ModelState.READY)
+    with desk.qtbot.waitSignal(desk.page.chat_wanted) as wanted:
+        desk.click(card.chat_button)
+    assert wanted.args == ["smollm2-135m"]
+    desk.publish_model(state=ModelState.UNLOADED)
+    assert not card.chat_button.isVisible()
+
+
+def test_a_duplicate_is_a_draft_under_a_free_name(desk: Desk) -> None:
+    desk.page.select("smollm2-135m")
+    desk.click(desk.page.copy_button)
+    assert desk.page.editor.is_draft
+    assert desk.form.name.value() not in {m.name for m in desk.config.models}
+    assert desk.form.path.value() == str(desk.config.model_called("smollm2-135m").path)

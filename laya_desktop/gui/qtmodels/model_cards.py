@@ -58,6 +58,8 @@ class CardValues:
     reload: str = ""
     """What changed since it was loaded and acts at the next load; empty where nothing did."""
     used_by: tuple[str, ...] = ()
+    cache: str = ""
+    """What the response cache was worth; empty while it is off and empty."""
     can_override: bool = False
     """The guard refused the load, or it ran out of memory: a person may insist."""
 
@@ -97,7 +99,27 @@ def card_values(
         can_unload=live.state in (ModelState.READY, ModelState.LOADING),
         reload=reload_text(model, live),
         used_by=routes_to(model.name, config),
+        cache=cache_text(live),
         can_override=live.state is ModelState.FAILED and live.error_code in OVERRIDABLE,
+    )
+
+
+def cache_text(live: ModelSnapshot) -> str:
+    """``Cache: 12 of 40 requests, 30 s saved · 28 answers, 64 kB``; empty where there is nothing to say."""
+    cache = live.cache
+    if cache is None:
+        return ""
+    asked = cache.hits + cache.misses
+    kept = tr("{entries} answers, {size}", entries=fmt.count(cache.entries), size=fmt.size(cache.bytes))
+    if not asked:
+        return tr("Cache: {kept}", kept=kept)
+    saved = fmt.seconds(cache.saved_s)
+    return tr(
+        "Cache: {hits} of {asked} requests, {saved} saved · {kept}",
+        hits=cache.hits,
+        asked=asked,
+        saved=saved,
+        kept=kept,
     )
 
 

@@ -177,6 +177,11 @@ def new_model(config: NodeConfig, path: str = "") -> ModelFields:
     return ModelFields(name=free_name(name_from_path(path) or "model", config), path=path)
 
 
+def copy_of(model: ModelConfig, config: NodeConfig) -> ModelFields:
+    """A draft like ``model`` under a free name; its aliases stay with the original."""
+    return replace(fields_of(model), name=free_name(model.name, config), aliases="")
+
+
 def renamed_after_path(fields: ModelFields, config: NodeConfig) -> ModelFields:
     """The draft under its file's name, where that says more than the placeholder."""
     name = name_from_path(fields.path)

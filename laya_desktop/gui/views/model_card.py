@@ -97,6 +97,8 @@ class ModelCard(Card):
     """The model, although the guard refused it."""
     unload_clicked = Signal(str)
     edit_clicked = Signal(str)
+    chat_clicked = Signal(str)
+    clear_cache_clicked = Signal(str)
 
     def __init__(self, name: str, curl: Callable[[str], str]) -> None:
         super().__init__(spacing=theme.SPACE_2)
@@ -115,6 +117,7 @@ class ModelCard(Card):
         self.strip = SlotStrip()
         self.queue = label(role="secondary")
         self.reload_note = label(role="secondary", wrap=True)
+        self.cache = ElidedLabel("", "secondary")
         self.gpu_note = ElidedLabel("", "secondary")
         self.log = Preview(tr("Last lines of the worker's log"), max_lines=8)
         self._build_buttons(curl)
@@ -132,6 +135,11 @@ class ModelCard(Card):
         self.log_button = button(tr("Log"), "ghost", on_click=self._toggle_log)
         self.unload_button = button(tr("Unload"), on_click=lambda: self.unload_clicked.emit(self.name))
         self.reload_button = button(tr("Reload"), "primary", on_click=lambda: self._load(""))
+        self.chat_button = button(tr("Chat"), icon="playground", on_click=lambda: self.chat_clicked.emit(self.name))
+        self.chat_button.setToolTip(tr("Chat with it in the Playground"))
+        self.clear_button = button(tr("Clear"), "ghost", on_click=lambda: self.clear_cache_clicked.emit(self.name))
+        self.clear_button.setToolTip(tr("Forget the answers that the cache keeps"))
+        self.clear_button.setAccessibleName(tr("Clear the cache of {name}", name=self.name))
         self.curl_button = CopyButton(
             lambda: curl(self.name), tr("Copy curl"), tr("Copy a request to this model as curl")
         )
@@ -143,7 +151,7 @@ class ModelCard(Card):
         buttons = row()
         for item in (
             self.retry_button, self.cpu_button, self.gpu_button, self.edit_button, self.reload_button,
-            self.unload_button, self.curl_button, self.log_button,
+            self.unload_button, self.chat_button, self.curl_button, self.log_button,
         ):  # fmt: skip
             buttons.addWidget(item)
         buttons.addWidget(self.gpu_note, 1)
@@ -158,6 +166,9 @@ class ModelCard(Card):
         self.body.addLayout(refused)
         for line in (self.reload_note, self.progress, self.strip):
             self.body.addWidget(line)
+        cached = row(self.cache, self.clear_button)
+        cached.setStretch(0, 1)
+        self.body.addLayout(cached)
         self.body.addSpacing(2)
         self.body.addLayout(buttons)
         self.body.addWidget(self.log)
@@ -192,6 +203,9 @@ class ModelCard(Card):
         self.strip.setVisible(bool(values.slots))
         self.strip.set_cells(values.slots)
         self.queue.setText(values.queue)
+        self.cache.set_text(values.cache)
+        for item in (self.cache, self.clear_button):
+            item.setVisible(bool(values.cache))
         self._show_buttons(values)
         self.log.set_text("\n".join(values.log_tail))
         self._show_log()
@@ -212,7 +226,8 @@ class ModelCard(Card):
         self.reload_button.setVisible(bool(values.reload))
         self.unload_button.setVisible(values.can_unload)
         self.unload_button.setText(tr("Cancel") if values.state is ModelState.LOADING else tr("Unload"))
-        self.curl_button.setVisible(values.state is ModelState.READY)
+        for item in (self.curl_button, self.chat_button):
+            item.setVisible(values.state is ModelState.READY)
 
     def _toggle_log(self) -> None:
         self._log_open = not self._log_open

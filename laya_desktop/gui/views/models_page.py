@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
 
@@ -69,6 +69,9 @@ def choose_in_dialog(parent: QWidget, folder: bool) -> str:
 class ModelsPage(QWidget):
     """Load, watch and edit the models of the node."""
 
+    chat_wanted = Signal(str)
+    """A model's name: somebody shows the Playground with it."""
+
     def __init__(self, bridge: NodeBridge, ask: Ask = ask_in_dialog, choose: Choose = choose_in_dialog) -> None:
         super().__init__()
         self._bridge, self._ask, self._choose = bridge, ask, choose
@@ -96,6 +99,9 @@ class ModelsPage(QWidget):
     def _build(self) -> None:
         self.add_button = button(tr("Model"), "primary", "plus", self.start_draft)
         self.find_button = button(tr("Find models…"), icon="search", on_click=self.find_models)
+        self.copy_button = button("", icon="duplicate", on_click=self.duplicate)
+        self.copy_button.setToolTip(tr("Duplicate"))
+        self.copy_button.setAccessibleName(tr("Duplicate"))
         self.delete_button = button(tr("Delete"), icon="trash", on_click=self.delete)
         self.filter = TextInput(tr("Filter models"))
         self.filter.setAccessibleName(tr("Filter models"))
@@ -120,7 +126,7 @@ class ModelsPage(QWidget):
         self._stack.addWidget(self.empty)
         self._stack.addWidget(self.finder)
         left = column(spacing=theme.SPACE_3)
-        left.addLayout(row(self.add_button, self.find_button, self.delete_button, None, self.filter))
+        left.addLayout(row(self.add_button, self.find_button, self.copy_button, self.delete_button, None, self.filter))
         left.addLayout(self._stack, 1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.SPACE_4, theme.SPACE_4, theme.SPACE_4, theme.SPACE_4)
@@ -164,6 +170,14 @@ class ModelsPage(QWidget):
         """A new model, in the form only until it is added."""
         self.editor.start_draft(model_fields.new_model(self._bridge.config or NodeConfig()))
         self.form.path.setFocus()
+
+    def duplicate(self) -> None:
+        """A draft like the selected model, under a free name."""
+        config, name = self._bridge.config, self.editor.name
+        model = config.model_called(name) if config is not None and name is not None else None
+        if config is not None and model is not None:
+            self.editor.start_draft(model_fields.copy_of(model, config), fresh=True)
+            self.form.name.setFocus()
 
     def find_models(self) -> None:
         """Show which models are on the machine already."""
@@ -235,6 +249,8 @@ class ModelsPage(QWidget):
         card.load_clicked.connect(self._on_load_clicked)
         card.load_anyway_clicked.connect(self._on_load_anyway_clicked)
         card.unload_clicked.connect(self._bridge.unload_model)
+        card.chat_clicked.connect(self.chat_wanted)
+        card.clear_cache_clicked.connect(self._bridge.clear_cache)
         return card
 
     def _curl(self, name: str) -> str:
@@ -299,7 +315,8 @@ class ModelsPage(QWidget):
         self._on_judged()
 
     def _on_judged(self) -> None:
-        self.delete_button.setEnabled(self.editor.name is not None)
+        for tool in (self.copy_button, self.delete_button):
+            tool.setEnabled(self.editor.name is not None)
         self._show_selection()
         self._show_head()
         if self.editor.fields is not None:

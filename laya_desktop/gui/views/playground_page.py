@@ -222,6 +222,11 @@ class PlaygroundPage(QWidget):
         draft = self._draft(written or ("" if self._messages else tr("Hello")))
         return write(url, destination, draft, needs_key=self._needs_key)
 
+    def choose_model(self, name: str) -> None:
+        """Chat with that model next."""
+        self.destination.set_value(f"model:{name}")
+        self.message.setFocus()
+
     def _chosen(self) -> Destination | None:
         return next((d for d in self._destinations if d.key == self.destination.value()), None)
 
