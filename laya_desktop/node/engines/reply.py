@@ -117,7 +117,7 @@ class Reply:
         if any(mark.startswith(body) for mark in looks_for):
             return False
         if raw_json and body.startswith((PYTHON_TAG, "{")):
-            self._begin_call(body.removeprefix(PYTHON_TAG), raw="")
+            self._begin_call(body.removeprefix(PYTHON_TAG), raw=self._held[: len(self._held) - len(body)])
         else:
             self._mode = "text"
         return True

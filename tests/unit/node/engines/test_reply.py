@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from laya_desktop.node.engines.dialect import CallStyle, Dialect, describe_tools
@@ -157,6 +157,8 @@ def test_thinking_that_never_ends_is_thinking() -> None:
 
 
 @given(st.text(alphabet='<tool_cal/>[TOOL]{}":, \nab', max_size=60), st.sampled_from(("hermes", "mistral", "llama3")))
+@example(" {", "llama3")
+@example("\n {} a", "llama3")
 def test_no_letter_of_what_is_no_call_is_lost(text: str, style: CallStyle) -> None:
     said, _, calls = read(text, style)
     assert calls or said == text
