@@ -806,6 +806,14 @@
         <translation>训练长度 {context_length} token</translation>
     </message>
     <message>
+        <source>chat template</source>
+        <translation>有聊天模板</translation>
+    </message>
+    <message>
+        <source>no chat template</source>
+        <translation>无聊天模板</translation>
+    </message>
+    <message>
         <source>Not a share of memory. Write a percentage from 1 to 100, or nothing for the guard&apos;s share.</source>
         <translation>这不是内存的份额。请填 1 到 100 的百分比；留空则用守护的份额。</translation>
     </message>

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QScrollArea
 
 from laya_desktop.errors import LayaError
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.qtmodels.model_estimate import file_words
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.state.enums import ModelState, Verdict
-from laya_desktop.state.snapshot import CacheSnapshot, MemoryEstimate, ModelSnapshot, Proposal
+from laya_desktop.state.snapshot import CacheSnapshot, MemoryEstimate, ModelFileInfo, ModelSnapshot, Proposal
 from tests.helpers.fake_service import FakeService
 from tests.helpers.sample_data import sample_config, sample_snapshot
 
@@ -162,6 +164,7 @@ def test_a_renamed_model_keeps_its_routes(desk: Desk) -> None:
 def test_the_file_is_inspected_and_described(desk: Desk) -> None:
     desk.page.select("my-llm-7b")
     desk.until(lambda: "llama 6.7B · Q4_K_M" in desk.page.cards["my-llm-7b"].meta.full_text)
+    assert "· chat template" in desk.form.rows["path"].hint
     asked = {call.args[0] for call in desk.service.called("inspect_model")}
     assert Path("/data/models/my-llm-7b-q4_k_m.gguf") in asked
     assert len(asked) == len(desk.service.called("inspect_model")) == 4
@@ -344,3 +347,18 @@ def test_a_duplicate_is_a_draft_under_a_free_name(desk: Desk) -> None:
     assert desk.page.editor.is_draft
     assert desk.form.name.value() not in {m.name for m in desk.config.models}
     assert desk.form.path.value() == str(desk.config.model_called("smollm2-135m").path)
+
+
+def test_a_file_without_a_template_says_so() -> None:
+    info = ModelFileInfo(Path("/x.gguf"), 98_000_000, architecture="llama", quantisation="Q4_1")
+    assert file_words(info, "135M") == "llama 135M · Q4_1 · 98 MB · no chat template"
+
+
+@pytest.mark.parametrize("size", [(1000, 560), (800, 500)])
+def test_the_form_is_never_wider_than_what_its_panel_shows(desk: Desk, size: tuple[int, int]) -> None:
+    desk.page.resize(*size)
+    desk.page.select("my-llm-7b")
+    desk.form.advanced.setChecked(True)
+    area = next(a for a in desk.page.panel.findChildren(QScrollArea) if a.isAncestorOf(desk.form))
+    desk.until(lambda: area.verticalScrollBar().isVisible())
+    assert area.widget().minimumSizeHint().width() <= area.viewport().width()

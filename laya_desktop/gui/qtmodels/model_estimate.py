@@ -99,11 +99,12 @@ def with_proposal(fields: ModelFields, proposal: Proposal) -> ModelFields:
 
 
 def file_words(info: ModelFileInfo, parameters: str) -> str:
-    """A file's metadata in one line: ``llama 6.7B · Q4_K_M · 4,096 tokens · 4.4 GB``."""
+    """A file's metadata in one line: ``llama 6.7B · Q4_K_M · 4.4 GB · trained for 4,096 tokens · chat template``."""
     kind = " ".join(p for p in (info.architecture, parameters) if p)
     context = (
         tr("trained for {context_length} tokens", context_length=fmt.count(info.context_length))
         if info.context_length
         else None
     )
-    return " · ".join(p for p in (kind, info.quantisation, fmt.size(info.size_bytes), context) if p)
+    template = tr("chat template") if info.has_chat_template else tr("no chat template")
+    return " · ".join(p for p in (kind, info.quantisation, fmt.size(info.size_bytes), context, template) if p)
