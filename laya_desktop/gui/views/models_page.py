@@ -5,12 +5,11 @@ Cards show what the node reports. Edits act on the configuration at once and on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
 
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
@@ -35,35 +34,13 @@ from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
 from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
 from laya_desktop.gui.views.inputs import TextInput
 from laya_desktop.gui.views.model_card import ModelCard
+from laya_desktop.gui.views.model_dialogs import Ask, Choose, ask_in_dialog, choose_in_dialog
 from laya_desktop.gui.views.model_files import ModelFiles
 from laya_desktop.gui.views.model_finder_panel import ModelFinderPanel
 from laya_desktop.gui.views.model_form import ModelForm
 from laya_desktop.gui.views.part_panel import FormState, PartPanel
 from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
 from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, Proposal
-
-Ask = Callable[[QWidget, str, str], bool]
-"""(parent, question, what the button says) → is it meant?"""
-Choose = Callable[[QWidget, bool], str]
-"""(parent, a folder instead of a file) → a path, or empty."""
-
-
-def ask_in_dialog(parent: QWidget, question: str, action: str) -> bool:
-    """Ask with the way out as the default button."""
-    box = QMessageBox(
-        QMessageBox.Icon.Question, tr("Laya Desktop"), question, QMessageBox.StandardButton.Cancel, parent
-    )
-    yes = box.addButton(action, QMessageBox.ButtonRole.DestructiveRole)
-    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
-    box.exec()
-    return box.clickedButton() is yes
-
-
-def choose_in_dialog(parent: QWidget, folder: bool) -> str:
-    """Let the user choose a model file, or a model folder."""
-    if folder:
-        return QFileDialog.getExistingDirectory(parent, tr("Choose a model folder"))
-    return QFileDialog.getOpenFileName(parent, tr("Choose a model file"), "", tr("Models (*.gguf);;All files (*)"))[0]
 
 
 class ModelsPage(QWidget):
