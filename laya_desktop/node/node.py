@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from laya_desktop.state.snapshot import FoundModel, MachineSnapshot, MemoryEstimate, ModelFileInfo, RouteExplanation
 
 log = logging.getLogger(__name__)
+LARGE_TABLE = 500
+"""Routes from which on compiling the table would hold up requests by more than some milliseconds."""
 
 T = TypeVar("T")
 SNAPSHOT_S = 0.25
@@ -309,7 +311,10 @@ class Node:
             await self._apply(document.config, source, document)
 
     async def _apply(self, config: NodeConfig, source: str, document: ConfigDocument | None = None) -> None:
-        table = RoutingTable.compile(config)
+        if len(config.routes) > LARGE_TABLE:  # requests go on meanwhile; the lock keeps edits in order
+            table = await self._off_loop(lambda: RoutingTable.compile(config))
+        else:
+            table = RoutingTable.compile(config)
         old = self.config
         await self._move_listener(config)
         self.config, self.table = config, table
