@@ -27,7 +27,7 @@ FIRST = b"POST /nothing HTTP/1.1\r\nHost: localhost\r\n"
 LIMIT_S = 5.0
 
 _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*?)[ \t]*")
-_REQUEST = re.compile(rb"[A-Z]+ +[!-~]+ HTTP/1\.[01]")  # more spaces between the words change no framing
+_REQUEST = re.compile(rb"[A-Z]+ +[!-~]+ +HTTP/1\.[01]")  # more spaces between the words change no framing
 _CHUNK = re.compile(rb"([0-9A-Fa-f]+)((?:;[^\x00\r\n]*)?)\r\n")
 _ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r]*\r\n((?:[^\r]+\r\n)*)\r\n")
 

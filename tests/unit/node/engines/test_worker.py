@@ -352,7 +352,7 @@ def test_nothing_is_left_over(run: Run) -> None:
                 pass
             await handle.stop()
 
-        await once("fake")  # what is made once stays
+        await once("fake:itl_ms=1,tokens=99999")  # what is made once stays
         fds, threads = psutil.Process().num_fds(), threading.active_count()
         for path in ("fake:itl_ms=1,tokens=99999", "fake:fail_load=1", "fake:crash_load=1"):
             await once(path)
