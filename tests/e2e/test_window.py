@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +68,30 @@ class Person:
         self.click(routes.panel.add_button)
         self.until(lambda: self.bridge.snapshot.config.route(name) is not None)
 
-    def chat(self, path: str) -> dict:
+    def chat(self, path: str, max_tokens: int = 12) -> dict:
         connection = http.client.HTTPConnection(self.node.url.removeprefix("http://"), timeout=60)
-        body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 12, "temperature": 0}
+        body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": max_tokens, "temperature": 0}
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = json.loads(connection.getresponse().read())
         connection.close()
         return answer
+
+    @contextmanager
+    def chatting(self, path: str) -> Iterator[None]:
+        """One answer after another from a thread of their own, so that every sample sees the model at work."""
+        enough = threading.Event()
+
+        def talk() -> None:
+            while not enough.is_set():
+                self.chat(path, max_tokens=64)
+
+        with ThreadPoolExecutor(1) as pool:
+            talking = pool.submit(talk)
+            try:
+                yield
+            finally:
+                enough.set()
+                talking.result(timeout=60)
 
 
 @pytest.fixture
@@ -108,14 +128,15 @@ def test_every_plot_moves_while_the_model_generates(person: Person) -> None:
     person.load_on_cpu()
     person.window.show_page("Overview")
     history = person.pages["Overview"]._history
-    person.chat("/v1/model")
 
     def moved(key: str) -> bool:
         _, values = history.view(key, 60.0)
         return len(values) > 0 and bool(np.nanmax(values, initial=0) > 0)
 
     moving = ["routing.p50", "routing.p99", "tokens.decode", "tokens.prefill", "queue.running", "cpu", "ram"]
-    person.until(lambda: all(moved(key) for key in [*moving, f"cpu:{MODEL}", f"ram:{MODEL}", f"decode:{MODEL}"]))
+    moving += [f"cpu:{MODEL}", f"ram:{MODEL}", f"decode:{MODEL}"]
+    with person.chatting("/v1/model"):
+        person.until(lambda: all(moved(key) for key in moving))
     assert person.bridge.snapshot.machine.gpus or person.bridge.snapshot.machine.gpu_reason
 
 
