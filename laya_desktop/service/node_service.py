@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from laya_desktop.config.schema import ModelConfig, NodeConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.node import Node
-from laya_desktop.service.promptness import ask_for_short_slices
+from laya_desktop.service.promptness import ask_for_promptness
 from laya_desktop.state.events import Event
 from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, RouteExplanation
 
@@ -184,7 +184,7 @@ class NodeService:
         self._snapshot = snapshot
 
     def _run(self) -> None:
-        ask_for_short_slices()
+        ask_for_promptness()
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._main())

@@ -14,7 +14,7 @@ from laya_desktop.gui import theme
 from laya_desktop.gui.qtmodels.history import History
 from laya_desktop.gui.views import gauge_card
 from laya_desktop.gui.views.overview import OverviewPage
-from laya_desktop.gui.views.plot_grid import ram_forecast
+from laya_desktop.gui.views.plot_grid import PlotGrid, ram_forecast
 from laya_desktop.gui.views.plot_scale import time_ticks
 from laya_desktop.state.enums import Level, ModelState
 from laya_desktop.state.snapshot import Forecast, GpuSnapshot, MachineSnapshot, ModelSnapshot, NodeSnapshot
@@ -132,6 +132,35 @@ def test_drawing_adds_what_is_new(page, history):
     page.draw()
     assert legend(page.plots.ram) != before
     assert 230 < max(page.plots.latency.points.values()) <= 300
+
+
+@pytest.mark.parametrize("window_s", [60.0, 300.0, 1800.0])
+def test_curves_that_grow_are_those_that_are_drawn_whole(qtbot, window_s):
+    rng = np.random.default_rng(7)
+    history, grown, whole = History(), PlotGrid(), PlotGrid()
+    for grid in (grown, whole):
+        qtbot.addWidget(grid)
+    snapshot = sample_snapshot()
+    grown.draw(snapshot, history, window_s)
+    keys = [series.key for plot in grown.plots for series in plot.series]
+    time_s = 1000.0
+    for i in range(306):
+        time_s += 10.0 if i == 150 else 0.25 + rng.uniform(-0.02, 0.02)  # asleep for a while in between
+        values = {key: float(value) for key, value in zip(keys, rng.uniform(1, 500, len(keys)), strict=True)}
+        history.append(time_s, values | {"routing.p99": None} if i % 40 == 20 else values)
+        if i % 7:  # now and then two samples at once
+            grown.draw(snapshot, history, window_s)
+    grown.draw(snapshot, history, window_s)
+    whole.draw(snapshot, history, window_s)
+    for plot, other in zip(grown.plots, whole.plots, strict=True):
+        assert legend(plot) == legend(other)
+        for key in (series.key for series in plot.series):
+            assert len(plot.lines(key)) <= 300
+            if window_s == 60.0:  # nothing is thinned out
+                lines = [line for line in plot.lines(key) if line[0] > -window_s]
+                assert len(lines) > 100
+                expected = [line for line in other.lines(key) if line[0] > -window_s]
+                assert np.array(lines) == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_pause_stops_the_plots_and_not_the_history(qtbot, page, history, service, bridge):

@@ -22,7 +22,8 @@ WINDOW_S = 1800.0
 RATE_HZ = 4
 MAX_POINTS = 300
 _MIN_STEP_S = 0.8 / RATE_HZ
-_GAP_S = 3.0
+GAP_S = 3.0
+"""Where nothing was sampled for longer, no line is drawn across."""
 _NAN = float("nan")
 
 
@@ -34,6 +35,7 @@ class History:
         self._time: Floats = np.full(self._size, _NAN)
         self._series: dict[str, Floats] = {}
         self._count = 0
+        self._epoch = 0
         self._last_s: float | None = None
         self._unix_offset_s = 0.0
 
@@ -41,6 +43,16 @@ class History:
     def now_s(self) -> float | None:
         """Monotonic time of the newest sample, or None before the first."""
         return self._last_s
+
+    @property
+    def count(self) -> int:
+        """Samples since the last ``clear``."""
+        return self._count
+
+    @property
+    def epoch(self) -> int:
+        """How often everything was forgotten."""
+        return self._epoch
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -69,6 +81,7 @@ class History:
         self._time.fill(_NAN)
         self._series.clear()
         self._count, self._last_s = 0, None
+        self._epoch += 1
 
     def _write(self, time_s: float, values: dict[str, float | None]) -> None:
         place = self._count % self._size
@@ -87,7 +100,7 @@ class History:
             return np.empty(0), np.empty(0)
         held = min(self._count, self._size)
         wanted = min(held, int(window_s * RATE_HZ * 1.25) + 2)
-        step = 1 if window_s * RATE_HZ <= points else int(np.ceil(window_s * RATE_HZ / (points // 2 - 1)))
+        step = samples_a_bucket(window_s, points)
         first = self._count - wanted
         first = first if step == 1 else min(-(-first // step) * step, self._count - 1)
         index = np.arange(first, self._count) % self._size
@@ -97,8 +110,14 @@ class History:
             x, y = _thin(x, y, step)
             x, y = np.append(x, newest[0]), np.append(y, newest[1])
         inside = x >= -window_s - 1.0
-        x, y = _with_gaps(x[inside], y[inside], _GAP_S + step / RATE_HZ)
+        x, y = _with_gaps(x[inside], y[inside], GAP_S + step / RATE_HZ)
         return x[-points:], y[-points:]
+
+    def since(self, key: str, count: int) -> list[tuple[float, float]]:
+        """The samples after the first ``count``: seconds on the clock of ``now_s``, and values; NaN is unknown."""
+        places = [i % self._size for i in range(max(count, self._count - self._size), self._count)]
+        ring = self._series.get(key)
+        return [(float(self._time[i]), _NAN if ring is None else float(ring[i])) for i in places]
 
     def value_at(self, key: str, age_s: float) -> float | None:
         """The value of a series ``age_s`` seconds before now (≥ 0), or None where unknown."""
@@ -130,6 +149,11 @@ class History:
                     cells = ["" if np.isnan(ring[i]) else f"{ring[i]:.6g}" for ring in self._series.values()]
                     out.writerow([moment.isoformat(timespec="milliseconds"), f"{age_s:.2f}", *cells])
         return path
+
+
+def samples_a_bucket(window_s: float, points: int = MAX_POINTS) -> int:
+    """How many samples ``view`` makes into one point (two, where it is more than one)."""
+    return 1 if window_s * RATE_HZ <= points else int(np.ceil(window_s * RATE_HZ / (points // 2 - 1)))
 
 
 def _thin(x: Floats, y: Floats, step: int) -> tuple[Floats, Floats]:

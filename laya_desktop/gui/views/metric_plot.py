@@ -1,11 +1,15 @@
 """One live plot as a card: title, legend with values, and the drawing area. Qt main thread.
 
-It draws what it is given. Ranges are fixed, maxima step, and curves have at most 300 points.
+It draws what it is given: whole curves now and then (``draw``), and the samples since in between (``advance``), which
+costs a tenth. Ranges are fixed, maxima step, and curves have at most 300 points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 from PySide6.QtCore import QEvent, Signal
@@ -15,14 +19,34 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QStackedLayout, QWidget
 from laya_desktop.gui.i18n import tr
 from laya_desktop.gui.qtmodels.history import Floats
 from laya_desktop.gui.views.plot_legend import LegendItem, PlotLegend
-from laya_desktop.gui.views.plot_scale import Scale, Series, connected, dashes, next_maximum, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_scale import (
+    Scale,
+    Series,
+    connected,
+    dashes,
+    in_dash,
+    next_maximum,
+    time_ticks,
+    value_ticks,
+)
 from laya_desktop.gui.views.plot_view import PlotView
 from laya_desktop.gui.views.widgets import Card, ElidedLabel, EmptyState, SectionTitle
 
 FUTURE_SHARE = 1 / 7
 """Of the shown past: room to the right of "now", where the forecast is drawn."""
 _SPARE_PX = 24
+_DASHES_A_WINDOW = 240
+"""A dashed curve has five of these drawn and three left out, whatever the window is; they move with the curve."""
 Curve = tuple[Floats, Floats]
+
+
+@dataclass(slots=True)
+class _Tip:
+    """The newest point of a curve, where it grows."""
+
+    value: float = float("nan")
+    leads_on: bool = False
+    """Whether a line goes from it to the next point."""
 
 
 class MetricPlot(Card):
@@ -44,6 +68,8 @@ class MetricPlot(Card):
         self.scale, self._text = scale, text
         self._series: tuple[Series, ...] = ()
         self._drawn: dict[str, Curve] = {}
+        self._tips: dict[str, _Tip] = {}
+        self._drawn_at_s = 0.0
         self._maximum: float | None = None
         self._window_s = 0.0
         self._hover_s: float | None = None
@@ -124,8 +150,9 @@ class MetricPlot(Card):
             points = (x0, self.scale.height(y0)), (x1, self.scale.height(y1))
         self._plot.set_forecast(points)
 
-    def draw(self, window_s: float, curves: Mapping[str, Curve]) -> None:
-        """Show the curves: for each series key, seconds relative to now (≤ 0) and values; NaN is a gap."""
+    def draw(self, window_s: float, curves: Mapping[str, Curve], now_s: float = 0.0) -> None:
+        """Show the curves: for each series key, seconds relative to ``now_s`` (≤ 0) and values; NaN is a gap."""
+        self._drawn_at_s = now_s
         self._drawn = {s.key: curves[s.key] for s in self._series if s.key in curves}
         highest = None
         for series in self._series:
@@ -136,10 +163,32 @@ class MetricPlot(Card):
                 highest = max(highest or 0.0, float(y[finite].max()))
             joined = None if finite.all() else connected(finite)
             if series.dashed and len(x):
-                joined = dashes(finite)
+                joined = dashes(finite, np.floor((x + now_s) * (_DASHES_A_WINDOW / window_s)).astype(np.int64))
             self._plot.draw(series.key, x, heights if joined is None else np.where(finite, heights, 0.0), joined)
+            self._tips[series.key] = self._tip(series, float(x[-1]), float(y[-1]), window_s) if len(x) else _Tip()
         self._set_range(window_s, next_maximum(self.scale, highest, self._maximum))
         self._show_values()
+
+    def advance(self, now_s: float, samples: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+        """Move what ``draw`` showed to ``now_s`` and add the samples since, for each series key: time and value."""
+        highest = 0.0
+        for series in self._series:
+            points, tip = [], self._tips[series.key]
+            for time_s, value in samples[series.key]:
+                x, joined = time_s - self._drawn_at_s, tip.leads_on
+                tip = self._tip(series, x, value, self._window_s)
+                if isfinite(value):
+                    points.append((x, self.scale.height(value), joined))
+                    highest = max(highest, value)
+            self._tips[series.key] = tip
+            self._plot.extend(series.key, points, now_s - self._drawn_at_s)
+        if self._maximum is not None and highest > self._maximum:
+            self._set_range(self._window_s, next_maximum(self.scale, highest, self._maximum))
+        self._show_values()
+
+    def _tip(self, series: Series, x: float, value: float, window_s: float) -> _Tip:
+        dash = int((x + self._drawn_at_s) * (_DASHES_A_WINDOW / window_s) // 1)
+        return _Tip(value, isfinite(value) and (not series.dashed or in_dash(dash)))
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -164,6 +213,12 @@ class MetricPlot(Card):
     def empty_text(self) -> tuple[str, str] | None:
         """Title and text shown instead of the plot, or None while the plot is shown."""
         return (self._empty.title.text(), self._empty.text.text()) if self._stack.currentIndex() == 1 else None
+
+    def lines(self, key: str) -> list[tuple[float, float, float, float]]:
+        """The pieces of a curve as they are shown: from and to, each in seconds relative to now, and height."""
+        path = self._plot.shown(key)
+        points = [path.elementAt(i) for i in range(path.elementCount())]
+        return [(a.x, a.y, b.x, b.y) for a, b in pairwise(points) if b.isLineTo()]
 
     @property
     def points(self) -> dict[str, int]:
@@ -207,9 +262,8 @@ class MetricPlot(Card):
         x, y = self._drawn.get(key, (_NOTHING, _NOTHING))
         if not len(x):
             return None
-        place = len(x) - 1 if self._hover_s is None else int(np.argmin(np.abs(x - self._hover_s)))
-        value = float(y[place])
-        return value if np.isfinite(value) else None
+        value = self._tips[key].value if self._hover_s is None else float(y[np.argmin(np.abs(x - self._hover_s))])
+        return value if isfinite(value) else None
 
     def _on_pointed(self, at_s: float | None) -> None:
         self.hovered.emit(None if at_s is None else min(0.0, max(-self._window_s, at_s)))

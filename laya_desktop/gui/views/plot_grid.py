@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QWidget
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui import theme
 from laya_desktop.gui.i18n import QT_TR_NOOP, tr
-from laya_desktop.gui.qtmodels.history import History
+from laya_desktop.gui.qtmodels.history import GAP_S, MAX_POINTS, History
 from laya_desktop.gui.views.gauge_card import forecast_of, ram_limit, short_gpu_name, vram_limit
 from laya_desktop.gui.views.metric_plot import FUTURE_SHARE, MetricPlot
 from laya_desktop.gui.views.plot_scale import Scale, Series
@@ -20,6 +20,8 @@ from laya_desktop.state.snapshot import NodeSnapshot
 MODELS_SHOWN = 3
 LEAST_PLOT_PX = 148
 """A plot that is lower than this says nothing; the page scrolls then."""
+_GROWS_FOR = 12
+"""Samples by which a curve grows before it is drawn whole again."""
 _MODEL_LOOKS = (("series_2", False), ("series_3", True), ("series_4", False))
 _NO_GPU = QT_TR_NOOP("No GPU to plot")
 
@@ -30,6 +32,32 @@ def _number(value: float | None) -> str:
 
 def _short_gb(value: float | None) -> str:
     return fmt.NONE if value is None else f"{value:.1f}"
+
+
+class _Follower:
+    """Keeps a plot at the end of a history. Drawing whole curves each time took half of the main thread's time.
+
+    Args:
+        plot: what is drawn on.
+        turn: which of the plots it is, so that they are not all drawn whole at once.
+    """
+
+    def __init__(self, plot: MetricPlot, turn: int) -> None:
+        self._plot, self._turn = plot, turn
+        self._whole: object = None
+        self._count, self._now_s = 0, 0.0
+
+    def follow(self, history: History, window_s: float) -> None:
+        """Draw what is new, or everything where something else has changed, and while values under a pointer show."""
+        plot, now_s = self._plot, history.now_s or 0.0
+        round_ = (history.count + self._turn * _GROWS_FOR // 6) // _GROWS_FOR
+        whole = (history, history.epoch, round_, window_s, plot.series, plot.scale)
+        if whole != self._whole or plot.hover_s is not None or now_s - self._now_s > GAP_S:
+            points = MAX_POINTS - _GROWS_FOR
+            plot.draw(window_s, {s.key: history.view(s.key, window_s, points) for s in plot.series}, now_s)
+        elif history.count > self._count:
+            plot.advance(now_s, {s.key: history.since(s.key, self._count) for s in plot.series})
+        self._whole, self._count, self._now_s = whole, history.count, now_s
 
 
 class PlotGrid(QWidget):
@@ -46,6 +74,7 @@ class PlotGrid(QWidget):
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
         self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)
         self.plots = (self.latency, self.tokens, self.queue, self.cpu, self.ram, self.vram)
+        self._followers = [_Follower(plot, turn) for turn, plot in enumerate(self.plots)]
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(theme.SPACE_3)
@@ -70,8 +99,8 @@ class PlotGrid(QWidget):
         """Draw everything for the last ``window_s`` seconds."""
         self._arrange(snapshot)
         self._marks(snapshot, window_s)
-        for plot in self.plots:
-            plot.draw(window_s, {s.key: history.view(s.key, window_s) for s in plot.series})
+        for follower in self._followers:
+            follower.follow(history, window_s)
 
     def _arrange(self, snapshot: NodeSnapshot) -> None:
         loaded = [m.name for m in snapshot.models if m.pid is not None][:MODELS_SHOWN]

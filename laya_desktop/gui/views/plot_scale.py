@@ -115,6 +115,7 @@ def time_ticks(window_s: float) -> list[Tick]:
 
 
 Bools = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 
 
 def connected(finite: Bools) -> Bools:
@@ -124,7 +125,11 @@ def connected(finite: Bools) -> Bools:
     return joined
 
 
-def dashes(finite: Bools) -> Bools:
-    """Which points are joined to the next one: five segments, a gap of three, counted from the right."""
-    from_right = np.arange(len(finite))[::-1]
-    return connected(finite) & ((from_right % (_DASH_ON + _DASH_OFF)) < _DASH_ON)
+def dashes(finite: Bools, places: Places) -> Bools:
+    """Which points are joined to the next one: five segments, a gap of three; ``places`` numbers the points."""
+    return connected(finite) & (places % (_DASH_ON + _DASH_OFF) < _DASH_ON)
+
+
+def in_dash(place: int) -> bool:
+    """Whether the point with that number is joined to the next one."""
+    return place % (_DASH_ON + _DASH_OFF) < _DASH_ON

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QGraphicsSceneResizeEvent,
     QGraphicsSimpleTextItem,
     QGraphicsView,
+    QGraphicsWidget,
 )
 
 from laya_desktop.gui import theme
@@ -59,6 +60,22 @@ class _Axis(pg.AxisItem):
         super().resizeEvent(event)
 
 
+class _Quick:
+    """Bounds and painting are Qt's own again: the library's versions in Python give the same and are asked often."""
+
+    boundingRect = QGraphicsWidget.boundingRect  # noqa: N815
+    shape = QGraphicsWidget.shape
+    paint = QGraphicsWidget.paint
+
+
+class _ViewBox(_Quick, pg.ViewBox):
+    pass
+
+
+class _PlotItem(_Quick, pg.PlotItem):
+    pass
+
+
 class PlotView(pg.PlotWidget):
     """Axes, curves, and four marks: now, hover, limit and forecast. Positions are in axis units (seconds, heights)."""
 
@@ -67,11 +84,13 @@ class PlotView(pg.PlotWidget):
 
     def __init__(self) -> None:
         self._axes = _Axis("left", spare_px=8), _Axis("bottom", spare_px=0)
-        super().__init__(background=None, axisItems={"left": self._axes[0], "bottom": self._axes[1]})
+        axes = {"left": self._axes[0], "bottom": self._axes[1]}
+        super().__init__(background=None, plotItem=_PlotItem(viewBox=_ViewBox(), axisItems=axes))
         self._left, self._bottom, self._right, self._top = -1.0, 0.0, 0.0, 1.0
         self._limit_at: float | None = None
         self._hover_at: float | None = None
         self._curves: dict[str, tuple[QGraphicsPathItem, str]] = {}
+        self._paths: dict[str, QPainterPath] = {}
         self._quiet()
         self._shape_axes()
         self._now, self._hover, self._limit, self._forecast = (QGraphicsLineItem() for _ in range(4))
@@ -120,6 +139,7 @@ class PlotView(pg.PlotWidget):
         for curve, _ in self._curves.values():
             self._view.removeItem(curve)
         self._curves = {key: (QGraphicsPathItem(), role) for key, role in roles.items()}
+        self._paths = {}
         for curve, role in self._curves.values():
             curve.setPen(_pen(role))
             self._view.addItem(curve, ignoreBounds=True)
@@ -136,7 +156,24 @@ class PlotView(pg.PlotWidget):
         """Show a curve of finite points; ``joined`` says which ones have a line to the next one, None: all."""
         connect: Any = "all" if joined is None else joined.astype(np.int32)
         path = pg.functions.arrayToQPath(x, heights, connect=connect, finiteCheck=False) if len(x) else QPainterPath()
-        self._curves[key][0].setPath(path)
+        self._paths[key] = path
+        curve = self._curves[key][0]
+        curve.setX(0.0)
+        curve.setPath(path)
+
+    def extend(self, key: str, points: list[tuple[float, float, bool]], left_s: float) -> None:
+        """Add points (x as given to ``draw``, height, whether a line leads to it), and show the curve that far left."""
+        path, curve = self._paths[key], self._curves[key][0]
+        for x, height, joined in points:
+            path.lineTo(x, height) if joined else path.moveTo(x, height)
+        if points:
+            curve.setPath(path)
+        curve.setX(-left_s)
+
+    def shown(self, key: str) -> QPainterPath:
+        """A curve in axis units, as it is shown."""
+        curve = self._curves[key][0]
+        return curve.mapToParent(curve.path())
 
     def set_ranges(self, left: float, right: float, bottom: float, top: float) -> None:
         """What the axes span."""

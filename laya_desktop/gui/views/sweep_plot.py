@@ -112,7 +112,7 @@ def _path(curve: Curve, levels: tuple[int, ...], scale: Scale) -> tuple[Floats, 
         x = np.linspace(places[0], places[-1], round(places[-1] - places[0]) * _STEPS + 1)
         y = np.interp(x, places, heights)
         finite = np.ones(len(x), dtype=np.bool_)
-        joined = dashes(finite) if curve.dashed else connected(finite)
+        joined = dashes(finite, np.arange(len(x))) if curve.dashed else connected(finite)
         joined[-1] = False
     else:
         x, y, joined = np.empty(0), np.empty(0), np.empty(0, dtype=np.bool_)

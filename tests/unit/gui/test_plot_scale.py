@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from laya_desktop.gui.views.plot_scale import Scale, dashes, next_maximum, nice_step, time_ticks, value_ticks
+from laya_desktop.gui.views.plot_scale import Scale, dashes, in_dash, next_maximum, nice_step, time_ticks, value_ticks
 
 LOG = Scale("log", low=10, least=10_000)
 ZERO_LOG = Scale("log", low=0, least=100)
@@ -76,8 +76,8 @@ def test_time_ticks(window_s, first):
     assert ticks[-1] == (0.0, "now")
 
 
-def test_dashes_end_at_the_newest_point_and_leave_out_gaps():
-    joined = dashes(np.array([True] * 16))
-    assert list(joined) == [0, 0, 0, 1, 1, 1, 1, 1] * 2
-    joined = dashes(np.array([True, True, True, False, True, True]))
-    assert list(joined[:4]) == [0, 1, 0, 0]
+def test_dashes_leave_out_gaps_and_go_by_the_points_numbers():
+    assert list(dashes(np.array([True] * 16), np.arange(16))) == [1, 1, 1, 1, 1, 0, 0, 0] * 2
+    assert list(dashes(np.array([True] * 8), np.arange(3, 11))) == [1, 1, 0, 0, 0, 1, 1, 1]
+    assert list(dashes(np.array([True, True, False, True, True]), np.arange(5))) == [1, 0, 0, 1, 1]
+    assert [in_dash(place) for place in range(3, 11)] == [1, 1, 0, 0, 0, 1, 1, 1]
