@@ -49,6 +49,26 @@ def resolve_path(path: Path, config_dir: Path | None) -> Path:
     return Path(config_dir or Path.cwd()).absolute() / path.expanduser()
 
 
+def with_adapters_found(model: ModelConfig, config_dir: Path | None) -> ModelConfig:
+    """The model with absolute paths of its adapters (``lora``), which need not exist.
+
+    Raises:
+        LayaError: a path begins with a home folder that does not exist.
+    """
+    if not model.lora:
+        return model
+    try:
+        found = [a.model_copy(update={"path": resolve_path(a.path, config_dir)}) for a in model.lora]
+    except RuntimeError:
+        raise LayaError(
+            f"An adapter of model '{model.name}' is in a home folder that does not exist.",
+            hint="Write the whole path under lora.",
+            code="adapter_file_missing",
+            status=404,
+        ) from None
+    return model.model_copy(update={"lora": tuple(found)})
+
+
 def model_folders(config: NodeConfig, config_dir: Path | None) -> tuple[Path, ...]:
     """The folders to search for models, absolute; one that begins with an unknown home folder is left out."""
     found = []
@@ -65,7 +85,12 @@ def absolute_paths(config: NodeConfig, config_dir: Path | None) -> NodeConfig:
         written = path.as_posix()
         return path if written.startswith(("~", PACKAGE_PREFIX)) else Path(config_dir or Path.cwd()).absolute() / path
 
-    models = tuple(m if m.engine == "fake" else m.model_copy(update={"path": fixed(m.path)}) for m in config.models)
+    def moved(model: ModelConfig) -> ModelConfig:
+        lora = tuple(a.model_copy(update={"path": fixed(a.path)}) for a in model.lora)
+        path = model.path if model.engine == "fake" else fixed(model.path)
+        return model.model_copy(update={"path": path, "lora": lora})
+
+    models = tuple(map(moved, config.models))
     log = config.log if config.log.dir is None else config.log.model_copy(update={"dir": fixed(config.log.dir)})
     folders = tuple(fixed(f) for f in config.model_folders)
     return config.model_copy(update={"models": models, "log": log, "model_folders": folders})

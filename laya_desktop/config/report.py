@@ -10,7 +10,7 @@ from pathlib import Path
 
 from laya_desktop.config.changes import LISTS
 from laya_desktop.config.keys import describe, is_masked, usable
-from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.paths import resolve_model_path, with_adapters_found
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.config.store import load_file
 from laya_desktop.errors import ConfigError, LayaError
@@ -81,6 +81,10 @@ def _missing_files(config: NodeConfig, folder: Path | None) -> list[str]:
             path = resolve_model_path(model, folder)
             if not path.is_file():
                 found.append(f"models[{i}].path: There is no file '{path}'. Model '{model.name}' cannot be loaded.")
+            for j, adapter in enumerate(with_adapters_found(model, folder).lora):
+                if not adapter.path.is_file():
+                    text = f"There is no file '{adapter.path}'. Model '{model.name}' cannot be loaded."
+                    found.append(f"models[{i}].lora[{j}].path: {text}")
         except LayaError as error:
             found.append(f"models[{i}].path: {error}")
         except OSError as error:

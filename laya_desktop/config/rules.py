@@ -201,6 +201,15 @@ def _check_model_path(value: Path) -> Path:
     return value
 
 
+def _check_adapter_path(value: Path) -> Path:
+    text = _check_unicode(str(value))
+    if "\0" in text or value == Path():
+        raise ValueError("An adapter needs the path of its file, e.g. /data/models/my-style.gguf.")
+    if text.startswith(PACKAGE_PREFIX):
+        raise ValueError("An adapter is a file of its own; package: names models only.")
+    return value
+
+
 def no_bool(value: object) -> object:
     """``True`` would pass as 1: a setting of 1 means 1, and ``yes`` means nothing here."""
     if isinstance(value, bool):
@@ -304,6 +313,7 @@ DIGITS = BeforeValidator(no_bool)
 Name = Annotated[str, AfterValidator(_check_name)]
 Folder = Annotated[Path, AfterValidator(_check_folder)]
 ModelPath = Annotated[Path, AfterValidator(_check_model_path)]
+AdapterPath = Annotated[Path, AfterValidator(_check_adapter_path)]
 PathRule = Annotated[str, AfterValidator(_check_path_rule)]
 RoutePath = Annotated[str, AfterValidator(_check_route_path)]
 Regex = Annotated[str, AfterValidator(_check_regex)]

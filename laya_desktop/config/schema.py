@@ -20,7 +20,7 @@ from laya_desktop.config.route_schema import MatchConfig, RouteConfig, TargetCon
 from laya_desktop.config.rules import Fraction, Name, PathRule, PositiveDuration, PositiveSize, Size
 
 __all__ = [
-    "CacheConfig", "GuardConfig", "HealthConfig", "LogConfig", "MatchConfig", "ModelConfig", "NodeConfig",
+    "CacheConfig", "GuardConfig", "HealthConfig", "LogConfig", "LoraConfig", "MatchConfig", "ModelConfig", "NodeConfig",
     "QueueConfig", "RouteConfig", "ServerConfig", "TargetConfig", "UpstreamConfig",
 ]  # fmt: skip
 
@@ -130,6 +130,15 @@ class RopeConfig(_Frozen):
     """Frequency scale: 0.5 stretches the context to twice its length."""
 
 
+class LoraConfig(_Frozen):
+    """An adapter (LoRA) that is applied to a model."""
+
+    path: rules.AdapterPath
+    """The adapter's GGUF file, made for this very model. A relative path starts at this configuration's folder."""
+    scale: Annotated[float, BeforeValidator(rules.no_bool), Field(ge=-100, le=100)] = 1.0
+    """How strongly it acts: 1 as it was trained, 0 not at all."""
+
+
 class ModelConfig(_Frozen):
     """One LLM and how it is loaded."""
 
@@ -178,6 +187,9 @@ class ModelConfig(_Frozen):
     """Ask the system to keep the weights in RAM. llama_cpp only."""
     rope: RopeConfig = RopeConfig()
     """Rotary position embedding. llama_cpp only."""
+    lora: tuple[LoraConfig, ...] = Field((), max_length=16)
+    """Adapters that are applied to the model at every request, e.g. ``[{path: my-style.gguf, scale: 0.8}]``.
+    llama_cpp only."""
     queue: QueueConfig = QueueConfig()
     """Its bounded queue."""
     cache: CacheConfig = CacheConfig()
@@ -189,6 +201,9 @@ class ModelConfig(_Frozen):
         if self.flash_attention == "off" and self.kv_type.startswith("q"):
             text = f"A KV cache of type {self.kv_type} needs flash attention, which is off."
             faults.append((("kv_type",), f"{text} Set flash_attention to auto or on, or kv_type to f16."))
+        paths = [adapter.path for adapter in self.lora]
+        if (twice := next((i for i, path in enumerate(paths) if path in paths[:i]), None)) is not None:
+            faults.append((("lora", twice, "path"), "This adapter is named twice. Name it once, with one scale."))
         if self.engine == "transformers":
             changed = [k for k in _LLAMA_ONLY if getattr(self, k) != type(self).model_fields[k].default]
             faults += [((k,), f"{k} works with engine llama_cpp only. Leave it out.") for k in changed]
@@ -197,7 +212,7 @@ class ModelConfig(_Frozen):
         return self
 
 
-_LLAMA_ONLY = ("kv_type", "flash_attention", "mmap", "mlock", "rope")
+_LLAMA_ONLY = ("kv_type", "flash_attention", "mmap", "mlock", "rope", "lora")
 
 
 class HealthConfig(_Frozen):

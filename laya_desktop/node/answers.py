@@ -170,11 +170,7 @@ def identity(params: EngineParams) -> FileIdentity:
 
 
 def _paths(params: EngineParams) -> list[str]:
-    found = [params.path]
-    for name in ("mmproj", "lora"):
-        value = getattr(params, name, None)
-        found += [value] if isinstance(value, str) else [str(one) for one in value or ()]
-    return found
+    return [params.path, *(adapter.path for adapter in params.lora)]
 
 
 def _stat(path: str) -> tuple[str, int, int]:

@@ -57,8 +57,9 @@ class DryRuns:
         What is free on a GPU changes, so such an answer is not kept, nor what ``auto`` chose by it.
         """
         loop = asyncio.get_running_loop()
-        identity = await loop.run_in_executor(self._executor, file_identity, params.path)
-        if identity is None:
+        paths = [params.path, *(adapter.path for adapter in params.lora)]
+        identity = await loop.run_in_executor(self._executor, lambda: tuple(map(file_identity, paths)))
+        if None in identity:
             return await self._ask(params)
         key = load_key(params, identity)
         if (known := self._known.get(key)) is not None:

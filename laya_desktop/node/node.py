@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from laya_desktop.config import key_edits
-from laya_desktop.config.paths import model_folders, resolve_model_path
+from laya_desktop.config.paths import model_folders, resolve_model_path, with_adapters_found
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.errors import LayaError
 from laya_desktop.node.config_keeper import ConfigKeeper
@@ -366,6 +366,7 @@ class Node:
     async def estimate_model(self, model: ModelConfig, device: str | None) -> MemoryEstimate:
         """What the model would take against what is free on that device after the guard's reserve."""
         params = self._params(model, device)
+        model = with_adapters_found(model, self._keeper.folder)
         machine = await self._machine()
         has_gpu = bool(machine.gpus) if params.engine == "transformers" else self._capability.gpu_available
         if params.device == "auto" and not has_gpu:
@@ -445,8 +446,8 @@ class Node:
     def _note_peaks(self) -> None:
         """Have it remembered what workers on the CPU hold once they have decoded: it corrects the next estimate."""
         for config, held_bytes in self._peaks.news(self._pool.runtimes, self.snapshot.models):
-            path = self._params(config, "cpu").path
-            spawn(self._parts.tools.remember(config, path, held_bytes), f"memory of {config.name}")
+            path, found = self._params(config, "cpu").path, with_adapters_found(config, self._keeper.folder)
+            spawn(self._parts.tools.remember(found, path, held_bytes), f"memory of {config.name}")
 
     # -- inside
 

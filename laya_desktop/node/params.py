@@ -6,13 +6,13 @@ from pathlib import Path
 
 import psutil
 
-from laya_desktop.config.paths import resolve_model_path
+from laya_desktop.config.paths import resolve_model_path, with_adapters_found
 from laya_desktop.config.schema import ModelConfig
-from laya_desktop.node.engines.base import EngineParams
+from laya_desktop.node.engines.base import Adapter, EngineParams
 
 LOAD_KEYS = (
     "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker", "replicas",
-    "kv_type", "flash_attention", "mmap", "mlock", "rope",
+    "kv_type", "flash_attention", "mmap", "mlock", "rope", "lora",
 )  # fmt: skip
 """Settings that act when a model is loaded; the others act at once."""
 
@@ -34,10 +34,10 @@ def engine_params(model: ModelConfig, device: str | None, config_dir: Path | Non
     Args:
         model: the configuration.
         device: ``cpu``, ``gpu``, ``gpu:N`` or ``auto``; None takes the configured one.
-        config_dir: folder that relative model paths start from.
+        config_dir: folder that relative paths of models and adapters start from.
 
     Raises:
-        LayaError: the path names a package that is not installed.
+        LayaError: the path names a package that is not installed, or a home folder that does not exist.
     """
     threads = (
         max(1, auto_threads(psutil.cpu_count(logical=False), psutil.cpu_count()) // model.replicas)
@@ -45,11 +45,11 @@ def engine_params(model: ModelConfig, device: str | None, config_dir: Path | Non
         else model.num_worker
     )
     path = str(model.path) if model.engine == "fake" else str(resolve_model_path(model, config_dir))
-    return params_at(model, path, device or model.device, threads)
+    return params_at(with_adapters_found(model, config_dir), path, device or model.device, threads)
 
 
 def params_at(model: ModelConfig, path: str, device: str, threads: int = 1) -> EngineParams:
-    """The model's settings for a file that has been found already."""
+    """The model's settings for a file, and adapters, that have been found already."""
     return EngineParams(
         name=model.name,
         path=path,
@@ -66,4 +66,5 @@ def params_at(model: ModelConfig, path: str, device: str, threads: int = 1) -> E
         mlock=model.mlock,
         rope_freq_base=model.rope.freq_base,
         rope_freq_scale=model.rope.freq_scale,
+        lora=tuple(Adapter(str(adapter.path), adapter.scale) for adapter in model.lora),
     )

@@ -2006,6 +2006,10 @@
         <translation>把权重留在内存中</translation>
     </message>
     <message>
+        <source>none, or e.g. style.gguf:0.8</source>
+        <translation>无，或例如 style.gguf:0.8</translation>
+    </message>
+    <message>
         <source>Device</source>
         <translation>设备</translation>
     </message>
@@ -2086,6 +2090,10 @@
         <translation>锁定</translation>
     </message>
     <message>
+        <source>Adapters</source>
+        <translation>适配器</translation>
+    </message>
+    <message>
         <source>Tokens of context for each slot.</source>
         <translation>每个槽位的上下文 token 数。</translation>
     </message>
@@ -2104,6 +2112,10 @@
     <message>
         <source>Other names that callers may use, with commas between.</source>
         <translation>调用者可用的其他名称，用逗号分隔。</translation>
+    </message>
+    <message>
+        <source>GGUF files of adapters (LoRA), with semicolons between; a scale other than 1 stands after a colon.</source>
+        <translation>适配器（LoRA）的 GGUF 文件，用分号分隔；不为 1 的强度写在冒号之后。</translation>
     </message>
     <message>
         <source>llama.cpp runs GGUF files, transformers runs Hugging Face model folders.</source>

@@ -31,7 +31,7 @@ _SHOWN = frozenset(
     (
         "name", "aliases", "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker",
         "mem_fraction", "preload", "idle_unload", "pin", "replicas", "warmup", "queue", "cache",
-        "kv_type", "flash_attention", "mmap", "mlock",
+        "kv_type", "flash_attention", "mmap", "mlock", "lora",
     )
 )  # fmt: skip
 _FIELDS = (_SHOWN - {"mem_fraction", "queue"}) | {"mem_percent", "policy", "max_waiting", "max_wait"}
@@ -70,6 +70,8 @@ class ModelFields:
     flash_attention: str = "auto"
     mmap: bool = True
     mlock: bool = False
+    lora: str = ""
+    """Adapters with semicolons between, each ``PATH`` or ``PATH:SCALE``."""
     kept: Mapping[str, Any] = field(default_factory=dict)
     """Keys that the form does not show."""
     kept_cache: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +105,7 @@ def fields_of(model: ModelConfig) -> ModelFields:
         flash_attention=model.flash_attention,
         mmap=model.mmap,
         mlock=model.mlock,
+        lora="; ".join(str(a.path) if a.scale == 1 else f"{a.path}:{a.scale:g}" for a in model.lora),
         kept={key: value for key, value in data.items() if key not in _SHOWN},
         kept_cache={key: value for key, value in cache.items() if key != "enabled"},
     )
@@ -131,6 +134,8 @@ def data_of(fields: ModelFields) -> dict[str, Any]:
     _put(data, "flash_attention", fields.flash_attention, "auto")
     _put(data, "mmap", fields.mmap, True)
     _put(data, "mlock", fields.mlock, False)
+    if adapters := [_adapter(text) for text in (t.strip() for t in fields.lora.split(";")) if text]:
+        data["lora"] = adapters
     queue: dict[str, Any] = {}
     _put(queue, "policy", fields.policy, _QUEUE.policy)
     _put(queue, "max_waiting", _number(fields.max_waiting), _QUEUE.max_waiting)
@@ -209,6 +214,15 @@ def _number(text: str) -> int | str:
     """An int where the text is one (``4 096`` and ``4,096`` too), else the text for the schema to refuse."""
     plain = text.strip().replace(",", "").replace("\N{NO-BREAK SPACE}", "").replace(" ", "")
     return int(plain) if plain.isascii() and plain.isdigit() else text.strip()
+
+
+def _adapter(text: str) -> dict[str, Any]:
+    """``style.gguf:0.8`` with its scale; what stands after a drive's colon is no number."""
+    path, colon, scale = text.rpartition(":")
+    try:
+        return {"path": path.strip(), "scale": float(scale)} if colon else {"path": text}
+    except ValueError:
+        return {"path": text}
 
 
 def _fraction(percent: str) -> float | str:

@@ -16,6 +16,13 @@ class Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Anything that crosses the socket; the tag is the class name."""
 
 
+class Adapter(msgspec.Struct, frozen=True, array_like=True):
+    """An adapter (LoRA) and how strongly it acts."""
+
+    path: str
+    scale: float = 1.0
+
+
 class EngineParams(Message, frozen=True):
     """How to load a model. Resolved values only: ``auto`` is decided by the worker where only it can know."""
 
@@ -38,6 +45,7 @@ class EngineParams(Message, frozen=True):
     rope_freq_base: float | None = None
     """None: the model's own."""
     rope_freq_scale: float | None = None
+    lora: tuple[Adapter, ...] = ()
     memory_limit_bytes: int | None = None
     """RAM that a model on the CPU may hold besides mapped files; the kernel refuses it more. None: no limit."""
 

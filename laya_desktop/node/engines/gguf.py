@@ -71,6 +71,33 @@ def check(path: str | Path) -> ModelFile:
     return ModelFile(path, tuple(_check_one(p) for p in parts))
 
 
+def check_adapter(path: str | Path) -> Header:
+    """The header of an adapter (LoRA).
+
+    Raises:
+        EngineLoadError: code ``adapter_file_missing`` or ``bad_adapter``.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        hint = "Correct the adapter's path under lora, or put the file there."
+        raise EngineLoadError(f"There is no adapter file {path}.", hint, "adapter_file_missing")
+    try:
+        header = _read(path)
+        _check_whole(path, header)
+    except EngineLoadError as error:
+        hint = error.hint or ""
+        if path.is_dir() or path.suffix in (".safetensors", ".bin", ".pt"):
+            hint = "An adapter in Hugging Face's form is converted with llama.cpp's convert_lora_to_gguf.py."
+        raise EngineLoadError(f"This is no adapter: {error.message}", hint, "bad_adapter") from None
+    if header.text("adapter.type") != "lora":
+        hint = "Give an adapter (LoRA) in GGUF form, or remove it from lora."
+        raise EngineLoadError(f"{path} is a GGUF file but no adapter (LoRA).", hint, "bad_adapter")
+    if "adapter.alora.invocation_tokens" in header.array_lengths:
+        text = f"{path} is an adapter that certain tokens switch on (aLoRA), which is not supported."
+        raise EngineLoadError(text, "Give a plain LoRA.", "bad_adapter")
+    return header
+
+
 def inspect(path: str | Path) -> ModelFileInfo:
     """Metadata of a model file, for people.
 
@@ -97,6 +124,13 @@ def inspect(path: str | Path) -> ModelFileInfo:
 
 
 def _check_one(path: Path) -> Header:
+    header = _read(path)
+    _check_whole(path, header)
+    _check_content(path, header)
+    return header
+
+
+def _read(path: Path) -> Header:
     try:
         if path.is_dir():
             raise _is_directory(path)
@@ -109,7 +143,7 @@ def _check_one(path: Path) -> Header:
         with path.open("rb") as stream:
             magic = stream.read(4)
         _check_magic(path, magic)
-        header = read_header(path)
+        return read_header(path)
     except GgufError as error:
         raise EngineLoadError(
             f"{path} cannot be read as GGUF: {error}.", "Download it again, or take another version.", "bad_model_file"
@@ -120,8 +154,6 @@ def _check_one(path: Path) -> Header:
             "Give your user permission to read the file and its folder.",
             "model_file_unreadable",
         ) from None
-    _check_content(path, header)
-    return header
 
 
 def _is_directory(path: Path) -> EngineLoadError:
@@ -155,13 +187,16 @@ def _check_magic(path: Path, magic: bytes) -> None:
     )
 
 
-def _check_content(path: Path, header: Header) -> None:
+def _check_whole(path: Path, header: Header) -> None:
     if header.data_end > header.file_size:
         raise EngineLoadError(
             f"{path} is cut off: its tensors need {header.data_end:,} bytes, the file has {header.file_size:,}.",
             "The download is incomplete or still running. Finish it or download the file again.",
             "bad_model_file",
         )
+
+
+def _check_content(path: Path, header: Header) -> None:
     if (beside := _beside_a_model(header)) is not None:
         what, hint = beside
         raise EngineLoadError(f"{path} is {what}, no model by itself.", hint, "bad_model_file")
@@ -178,6 +213,6 @@ def _beside_a_model(header: Header) -> tuple[str, str] | None:
         hint = "Give the path of the text model that it came with; Laya Desktop answers text and reads no images."
         return "the vision part (mmproj) of a model", hint
     if kind == "adapter" or header.text("adapter.type") is not None:
-        hint = "Give the path of its base model; adapters are not applied. llama.cpp's llama-export-lora joins the two."
+        hint = "Give the path of its base model, and name the adapter under lora."
         return "an adapter (LoRA)", hint
     return None

@@ -101,7 +101,7 @@ class LlamaEngine:
         self._cells = Cells(opened.model, opened.context, params.slots, self._max_seq_len)
         self._slots = [Slot(i) for i in range(params.slots)]
         self._batch = Batch(BATCH_TOKENS, params.slots)
-        self._embedder = Embedder(opened.model, self._vocab, params.threads, self._max_seq_len)
+        self._embedder = Embedder(opened, self._vocab, params.threads, self._max_seq_len)
         if params.warmup:
             self._warm_up()
         worker_os.return_memory()
@@ -119,7 +119,7 @@ class LlamaEngine:
             compute_bytes=opened.log.compute_bytes,
             load_s=time.monotonic() - began_s,
             has_chat_template=self._prompts.has_template,
-            notes=(*self._prompts.notes, *self._context_notes(opened)),
+            notes=(*self._prompts.notes, *self._context_notes(opened), *opened.adapters.notes),
         )
 
     def _context_notes(self, opened: OpenModel) -> list[str]:

@@ -45,7 +45,7 @@ def dry_run(params: EngineParams) -> DryRunDone:
     log = opened.log
     return DryRunDone(
         device=opened.device_name,
-        weights_bytes=opened.weights_bytes,
+        weights_bytes=opened.weights_bytes - (0 if opened.placement.devices else opened.adapters.size_bytes),
         kv_cache_bytes=log.kv_cache_bytes,
         compute_bytes=log.compute_bytes,
         offloaded_layers=opened.offloaded_layers,
@@ -57,7 +57,7 @@ def dry_run(params: EngineParams) -> DryRunDone:
 
 
 def _other_bytes(params: EngineParams, opened: OpenModel) -> int | None:
-    """RAM of a worker on the CPU besides weights, cache and buffers.
+    """RAM of a worker on the CPU besides weights, cache and buffers. Adapters are in it: replicas do not share them.
 
     Program, vocabulary and graphs are what this very process holds after the dry run, as a worker does after a load.
     """
@@ -67,7 +67,7 @@ def _other_bytes(params: EngineParams, opened: OpenModel) -> int | None:
     worker_os.return_memory()
     tokens = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(opened.model)))
     drawing = tokens * (_ENTRY_BYTES * (params.slots + 1) + _ID_BYTES)
-    return _resident_bytes() + copies + drawing + _work_bytes(params, opened)
+    return _resident_bytes() + copies + drawing + opened.adapters.size_bytes + _work_bytes(params, opened)
 
 
 def _work_bytes(params: EngineParams, opened: OpenModel) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from laya_desktop.node.engines.base import Finished, Generate, Prefilled, Refused, RequestEvent, Started, Vector
 from laya_desktop.node.engines.llama_batch import Batch
+from laya_desktop.node.engines.llama_model import OpenModel
 from laya_desktop.node.engines.llama_slots import Slot
 from laya_desktop.node.engines.llama_vocab import Vocab
 from laya_desktop.node.engines.side_tasks import embedding_refusal
@@ -70,8 +71,9 @@ class _Job:
 class Embedder:
     """Makes vectors; the engine gives it slots and asks it for steps."""
 
-    def __init__(self, model: Any, vocab: Vocab, threads: int, max_seq_len: int) -> None:
-        self._model, self._vocab, self._threads, self._max_seq_len = model, vocab, threads, max_seq_len
+    def __init__(self, opened: OpenModel, vocab: Vocab, threads: int, max_seq_len: int) -> None:
+        self._opened, self._vocab, self._threads, self._max_seq_len = opened, vocab, threads, max_seq_len
+        self._model = model = opened.model
         self._context: Any = None
         self._waiting: list[_Text] = []
         self._running: list[_Text] = []
@@ -208,6 +210,7 @@ class Embedder:
         self._context = lib.llama_init_from_model(self._model, params) or None
         if self._context is None:
             return False
+        self._opened.adapters.apply(self._context)
         self._cells = int(lib.llama_n_ctx(self._context))
         self._batch = Batch(_BATCH_TOKENS, _SEQUENCES)
         return True

@@ -14,14 +14,15 @@ Parameters and why:
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import gguf, llama_library
+from laya_desktop.node.engines import gguf, llama_adapters, llama_library
 from laya_desktop.node.engines.advice import GET_BACKEND, GET_GPU, NO_BACKEND, NO_GPU, OR_CPU
 from laya_desktop.node.engines.base import Device, EngineLoadError, EngineParams, ProgressSink
+from laya_desktop.node.engines.llama_adapters import Adapters
 from laya_desktop.node.engines.llama_log import LoadLog
 
 BATCH_TOKENS = 512
@@ -67,6 +68,7 @@ class OpenModel:
     context: ctypes.c_void_p
     placement: Placement
     log: LoadLog
+    adapters: Adapters = field(default_factory=Adapters)
 
     def close(self) -> None:
         """Free the context, then the model."""
@@ -75,12 +77,12 @@ class OpenModel:
 
     @property
     def weights_bytes(self) -> int:
-        """All tensors, wherever they lie.
+        """All tensors, wherever they lie, and the adapters.
 
         The buffers in the log add up to more than is needed: mapped ranges reach from the first tensor to the last, and
         what was repacked for the CPU counts in both forms, though its mapped pages can go.
         """
-        return int(lib.llama_model_size(self.model))
+        return int(lib.llama_model_size(self.model)) + self.adapters.size_bytes
 
     @property
     def offloaded_layers(self) -> int:
@@ -152,7 +154,8 @@ def open_model(
     Raises:
         EngineLoadError: with the reason and the way out.
     """
-    path = str(gguf.check(params.path).path)
+    file = gguf.check(params.path)
+    path, adapters = str(file.path), llama_adapters.check(params.lora, file)
     _check_numbers(params)
     with llama_library.recorded_log() as log:
         devices = (ctypes.c_void_p * (len(placement.handles) + 1))(*placement.handles, None)
@@ -168,6 +171,12 @@ def open_model(
         model = lib.llama_model_load_from_file(path.encode(), model_params)
         if not model:
             raise _load_error(path, log)
+        if not dry:
+            try:
+                adapters = llama_adapters.load(adapters, model, log)
+            except EngineLoadError:
+                lib.llama_model_free(model)
+                raise
         context = lib.llama_init_from_model(model, _context_params(params))
         if not context or not lib.llama_get_memory(context) or lib.llama_model_has_encoder(model):
             error = _context_error(params, log) if not context else _not_generative(path)
@@ -175,7 +184,8 @@ def open_model(
                 lib.llama_free(context)
             lib.llama_model_free(model)
             raise error
-        return OpenModel(model, context, placement, log)
+        adapters.apply(context)
+        return OpenModel(model, context, placement, log, adapters)
 
 
 def _model_params(wanted: EngineParams, placement: Placement, devices: ctypes.Array[ctypes.c_void_p], dry: bool) -> Any:

@@ -43,7 +43,7 @@ RULES: dict[str, Rule] = {
     "length_penalty": Rule((None, 1), _SAMPLER, _LEAVE_OUT),
     "use_beam_search": Rule((None, False), "beam search is not supported", _LEAVE_OUT),
     "chat_template": Rule(_NOTHING, "the model's own chat template is used", _LEAVE_OUT),
-    "lora": Rule(_NOTHING, "adapters are not supported", _LEAVE_OUT),
+    "lora": Rule(_NOTHING, "adapters belong to a model, not to a request", "Set lora in the model's configuration."),
 }
 
 
