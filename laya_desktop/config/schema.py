@@ -190,6 +190,9 @@ class ModelConfig(_Frozen):
     lora: tuple[LoraConfig, ...] = Field((), max_length=16)
     """Adapters that are applied to the model at every request, e.g. ``[{path: my-style.gguf, scale: 0.8}]``.
     llama_cpp only."""
+    pooling: Literal["auto", "none", "mean", "cls", "last", "rank"] = "auto"
+    """How /v1/embeddings makes one vector of a text's tokens; auto: as the model's file says, else the mean. With none
+    or rank (rerankers) it makes no vectors. llama_cpp only."""
     queue: QueueConfig = QueueConfig()
     """Its bounded queue."""
     cache: CacheConfig = CacheConfig()
@@ -212,7 +215,7 @@ class ModelConfig(_Frozen):
         return self
 
 
-_LLAMA_ONLY = ("kv_type", "flash_attention", "mmap", "mlock", "rope", "lora")
+_LLAMA_ONLY = ("kv_type", "flash_attention", "mmap", "mlock", "rope", "lora", "pooling")
 
 
 class HealthConfig(_Frozen):

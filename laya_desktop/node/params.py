@@ -12,7 +12,7 @@ from laya_desktop.node.engines.base import Adapter, EngineParams
 
 LOAD_KEYS = (
     "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker", "replicas",
-    "kv_type", "flash_attention", "mmap", "mlock", "rope", "lora",
+    "kv_type", "flash_attention", "mmap", "mlock", "rope", "lora", "pooling",
 )  # fmt: skip
 """Settings that act when a model is loaded; the others act at once."""
 
@@ -67,4 +67,5 @@ def params_at(model: ModelConfig, path: str, device: str, threads: int = 1) -> E
         rope_freq_base=model.rope.freq_base,
         rope_freq_scale=model.rope.freq_scale,
         lora=tuple(Adapter(str(adapter.path), adapter.scale) for adapter in model.lora),
+        pooling=model.pooling,
     )

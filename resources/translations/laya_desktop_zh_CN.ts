@@ -2094,6 +2094,10 @@
         <translation>适配器</translation>
     </message>
     <message>
+        <source>Embeddings</source>
+        <translation>嵌入</translation>
+    </message>
+    <message>
         <source>Tokens of context for each slot.</source>
         <translation>每个槽位的上下文 token 数。</translation>
     </message>
@@ -2112,6 +2116,10 @@
     <message>
         <source>Other names that callers may use, with commas between.</source>
         <translation>调用者可用的其他名称，用逗号分隔。</translation>
+    </message>
+    <message>
+        <source>How a text&apos;s tokens become one vector. auto: as the model&apos;s file says, else their mean.</source>
+        <translation>文本的词元如何变成一个向量。auto：按模型文件所写，否则取平均值。</translation>
     </message>
     <message>
         <source>GGUF files of adapters (LoRA), with semicolons between; a scale other than 1 stands after a colon.</source>

@@ -11,8 +11,8 @@ from tests.helpers.engine_harness import MAX_SEQ_LEN, SLOTS, Harness, Talk, demo
 TEXTS = ["A cat sleeps on the mat.", "Stock prices fell.", "A cat sleeps on the mat."]
 
 
-def vectors(talk: Talk, inputs: list[str | list[int]]) -> np.ndarray:
-    request_id = talk.give(task="embed", inputs=inputs)
+def vectors(talk: Talk, inputs: list[str | list[int]], **fields: object) -> np.ndarray:
+    request_id = talk.give(task="embed", inputs=inputs, **fields)
     talk.wait_over(request_id)
     found = sorted((e for e in talk.of(request_id) if isinstance(e, Vector)), key=lambda e: e.index)
     assert [e.index for e in found] == list(range(len(inputs)))
@@ -31,6 +31,13 @@ def test_vectors_have_length_one_and_equal_texts_have_equal_ones(talk: Talk) -> 
     assert np.linalg.norm(found, axis=1) == pytest.approx([1, 1, 1], abs=1e-4)
     assert found[0] @ found[2] == pytest.approx(1, abs=1e-3)
     assert found[0] @ found[1] < 0.9999
+
+
+def test_fewer_dimensions_are_the_first_ones_at_length_one(talk: Talk) -> None:
+    whole, cut = vectors(talk, TEXTS[:2]), vectors(talk, TEXTS[:2], dimensions=5)
+    assert cut == pytest.approx(whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), abs=0.02)
+    refused = talk.refusal(task="embed", inputs=TEXTS[:1], dimensions=whole.shape[1] + 1)
+    assert (refused.param, str(whole.shape[1]) in refused.message) == ("dimensions", True)
 
 
 def test_the_events_of_an_embedding(talk: Talk, harness: Harness) -> None:

@@ -265,7 +265,8 @@ def test_curl_without_a_route_names_the_model_on_the_standard_path() -> None:
 def test_how_a_model_is_loaded_survives_the_form() -> None:
     model = ModelConfig(name="m", path="m.gguf", kv_type="q8_0", flash_attention="on", mmap=False, mlock=True,
                         rope={"freq_base": 1e5},
-                        lora=[{"path": "a, b.gguf", "scale": 0.25}, {"path": "c.gguf"}])  # fmt: skip
+                        lora=[{"path": "a, b.gguf", "scale": 0.25}, {"path": "c.gguf"}],
+                        pooling="last")  # fmt: skip
     assert ModelConfig(**mf.data_of(mf.fields_of(model))) == model
     assert mf.fields_of(model).lora == "a, b.gguf:0.25; c.gguf"
     typed = replace(mf.new_model(NodeConfig()), lora=r"C:\a.gguf; ~/b.gguf : -2 ;")

@@ -65,6 +65,13 @@ def test_vectors_in_both_encodings(node: Running, oai: openai.OpenAI) -> None:
     assert sum(v * v for v in struct.unpack(f"<{len(packed) // 4}f", packed)) == pytest.approx(1)
 
 
+def test_fewer_dimensions(oai: openai.OpenAI) -> None:
+    whole = oai.embeddings.create(model="quick", input="one text").data[0].embedding
+    cut = oai.embeddings.create(model="quick", input="one text", dimensions=3).data[0].embedding
+    length = sum(v * v for v in whole[:3]) ** 0.5
+    assert cut == pytest.approx([v / length for v in whole[:3]], abs=1e-6)
+
+
 def test_a_bare_post_with_input_to_a_route(node: Running) -> None:
     status, body, headers = node.ask("POST", "/mine", {"input": [[1, 2, 3], [4]]})
     assert (status, len(json.loads(body)["data"]), headers["x-laya-route"]) == (200, 2, "own")
@@ -77,7 +84,8 @@ def test_a_bare_post_with_input_to_a_route(node: Running) -> None:
         ({"input": ""}, "input"),
         ({"input": [1, "a"]}, "input[0]"),
         ({"input": "word " * 65}, "input"),
-        ({"input": "a", "dimensions": 8}, "dimensions"),
+        ({"input": "a", "dimensions": 9}, "dimensions"),
+        ({"input": "a", "dimensions": 0}, "dimensions"),
         ({"input": "a", "encoding_format": "hex"}, "encoding_format"),
         ({}, "input"),
     ],

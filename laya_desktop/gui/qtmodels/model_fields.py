@@ -31,7 +31,7 @@ _SHOWN = frozenset(
     (
         "name", "aliases", "path", "engine", "device", "gpu_layers", "batch_size", "max_seq_len", "num_worker",
         "mem_fraction", "preload", "idle_unload", "pin", "replicas", "warmup", "queue", "cache",
-        "kv_type", "flash_attention", "mmap", "mlock", "lora",
+        "kv_type", "flash_attention", "mmap", "mlock", "lora", "pooling",
     )
 )  # fmt: skip
 _FIELDS = (_SHOWN - {"mem_fraction", "queue"}) | {"mem_percent", "policy", "max_waiting", "max_wait"}
@@ -72,6 +72,7 @@ class ModelFields:
     mlock: bool = False
     lora: str = ""
     """Adapters with semicolons between, each ``PATH`` or ``PATH:SCALE``."""
+    pooling: str = "auto"
     kept: Mapping[str, Any] = field(default_factory=dict)
     """Keys that the form does not show."""
     kept_cache: Mapping[str, Any] = field(default_factory=dict)
@@ -106,6 +107,7 @@ def fields_of(model: ModelConfig) -> ModelFields:
         mmap=model.mmap,
         mlock=model.mlock,
         lora="; ".join(str(a.path) if a.scale == 1 else f"{a.path}:{a.scale:g}" for a in model.lora),
+        pooling=model.pooling,
         kept={key: value for key, value in data.items() if key not in _SHOWN},
         kept_cache={key: value for key, value in cache.items() if key != "enabled"},
     )
@@ -136,6 +138,7 @@ def data_of(fields: ModelFields) -> dict[str, Any]:
     _put(data, "mlock", fields.mlock, False)
     if adapters := [_adapter(text) for text in (t.strip() for t in fields.lora.split(";")) if text]:
         data["lora"] = adapters
+    _put(data, "pooling", fields.pooling, "auto")
     queue: dict[str, Any] = {}
     _put(queue, "policy", fields.policy, _QUEUE.policy)
     _put(queue, "max_waiting", _number(fields.max_waiting), _QUEUE.max_waiting)

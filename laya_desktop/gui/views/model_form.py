@@ -23,7 +23,8 @@ _ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
 _POLICIES = (("fifo", QT_TR_NOOP("first come, first served")), ("priority", QT_TR_NOOP("by priority")))
 _KV_TYPES = tuple((name, name) for name in ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "f32"))
 _FLASH = (("auto", "auto"), ("on", QT_TR_NOOP("on")), ("off", QT_TR_NOOP("off")))
-_ADVANCED = ("kv_type", "flash_attention", "mmap", "mlock", "lora")
+_POOLINGS = tuple((name, name) for name in ("auto", "mean", "cls", "last", "none", "rank"))
+_ADVANCED = ("kv_type", "flash_attention", "mmap", "mlock", "lora", "pooling")
 """Rows that are folded away until they are asked for, or one of them is wrong or differs from its default."""
 _ROLES = {
     QT_TR_NOOP("weights"): "series_1",
@@ -148,6 +149,7 @@ class ModelForm(QWidget):
         self.mmap = Switch(tr("weights may be reread"))
         self.mlock = Switch(tr("keep the weights in RAM"))
         self.lora = TextInput(tr("none, or e.g. style.gguf:0.8"))
+        self.pooling = Choice(_POOLINGS)
         self.rows = {
             "name": FieldRow(tr("Name"), self.name),
             "path": FieldRow(tr("File"), self.path),
@@ -173,12 +175,16 @@ class ModelForm(QWidget):
             "mmap": FieldRow(tr("Map the file"), self.mmap),
             "mlock": FieldRow(tr("Lock"), self.mlock),
             "lora": FieldRow(tr("Adapters"), self.lora, key="lora"),
+            "pooling": FieldRow(tr("Embeddings"), self.pooling, key="pooling"),
         }
         self.max_seq_len.setToolTip(tr("Tokens of context for each slot."))
         self.batch_size.setToolTip(tr("Sequences decoded together."))
         self.pin.setToolTip(tr("Neither idle unload nor a load that needs its memory unloads it."))
         self.replicas.setToolTip(tr("Processes that each hold the model; requests go to the least busy one."))
         self.aliases.setToolTip(tr("Other names that callers may use, with commas between."))
+        self.pooling.setToolTip(
+            tr("How a text's tokens become one vector. auto: as the model's file says, else their mean.")
+        )
         self.lora.setToolTip(
             tr("GGUF files of adapters (LoRA), with semicolons between; a scale other than 1 stands after a colon.")
         )

@@ -46,6 +46,8 @@ class EngineParams(Message, frozen=True):
     """None: the model's own."""
     rope_freq_scale: float | None = None
     lora: tuple[Adapter, ...] = ()
+    pooling: Literal["auto", "none", "mean", "cls", "last", "rank"] = "auto"
+    """How a text's tokens become one vector; ``auto``: as the model's file says, else the mean."""
     memory_limit_bytes: int | None = None
     """RAM that a model on the CPU may hold besides mapped files; the kernel refuses it more. None: no limit."""
 
@@ -127,6 +129,8 @@ class Generate(Message, frozen=True):
     task: Task = "answer"
     inputs: list[str | list[int]] = []
     """What ``embed`` makes vectors of: texts, or their tokens."""
+    dimensions: int | None = None
+    """Values of each vector, at most the model's own number; None: all of them."""
     add_special: bool = True
     """Put the beginning of text before a bare prompt, where the model wants one."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 import time
 from dataclasses import dataclass, fields
 
@@ -33,7 +32,7 @@ from laya_desktop.node.engines.base import (
 from laya_desktop.node.engines.dialect import Dialect
 from laya_desktop.node.engines.fake_values import formed_answer
 from laya_desktop.node.engines.lane import Lane, Tally, refusal, reply_of, too_many_answers
-from laya_desktop.node.engines.side_tasks import detokenized, embedding_refusal, tokenized
+from laya_desktop.node.engines.side_tasks import detokenized, embedding_refusal, tokenized, unit_vector
 
 PREFILL_CHUNK = 512
 _LOAD_STEPS = 10
@@ -43,6 +42,8 @@ _TEXT = (
 )
 _WORDS = _TEXT.split()
 _THINKING = ("<think>", "</think>")
+_WIDTH = 8
+"""Values of a vector."""
 _WORD = r"\w+|[^\w\s]"
 
 
@@ -221,11 +222,13 @@ class FakeEngine:
     def _embed(self, request: Generate, slot_id: int) -> list[RequestEvent]:
         texts = [one if isinstance(one, str) else " ".join(map(str, one)) for one in request.inputs]
         lengths = [len(re.findall(_WORD, text)) for text in texts]
-        if (refused := embedding_refusal(request, lengths, self._max_seq_len)) is not None:
+        if (refused := embedding_refusal(request, lengths, self._max_seq_len, _WIDTH)) is not None:
             return [refused]
         total = sum(lengths)
         self._prefill_tokens += total
-        vectors = [Vector(request.request_id, i, _vector(text)) for i, text in enumerate(texts)]
+        vectors = [
+            Vector(request.request_id, i, unit_vector(_sums(text), request.dimensions)) for i, text in enumerate(texts)
+        ]
         finished = Finished(request.request_id, "stop", total, 0, prefill_s=0.0)
         return [
             Started(request.request_id, slot_id, total),
@@ -316,10 +319,8 @@ def _texts(request: Generate) -> list[str]:
     return [str(m.get("content")) for m in request.messages or []]
 
 
-def _vector(text: str) -> bytes:
-    """Eight numbers of length 1."""
-    sums = [1.0] * 8
+def _sums(text: str) -> list[float]:
+    sums = [1.0] * _WIDTH
     for i, byte in enumerate(text.encode()):
-        sums[i % 8] += byte
-    length = math.sqrt(sum(x * x for x in sums))
-    return struct.pack("<8f", *(x / length for x in sums))
+        sums[i % _WIDTH] += byte
+    return sums

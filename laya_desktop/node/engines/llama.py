@@ -34,10 +34,11 @@ from laya_desktop.node.engines.lane import (
 from laya_desktop.node.engines.llama_batch import Batch
 from laya_desktop.node.engines.llama_candidates import Candidates
 from laya_desktop.node.engines.llama_chain import Chains
+from laya_desktop.node.engines.llama_context import BATCH_TOKENS
 from laya_desktop.node.engines.llama_dry_run import place_where_it_fits
 from laya_desktop.node.engines.llama_embedder import Embedder
 from laya_desktop.node.engines.llama_grammar import Grammar, GrammarError
-from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, open_model
+from laya_desktop.node.engines.llama_model import OpenModel, open_model
 from laya_desktop.node.engines.llama_prompt import Prompts
 from laya_desktop.node.engines.llama_sampler import Sampler
 from laya_desktop.node.engines.llama_schema import FormatError, grammar_of
@@ -45,6 +46,8 @@ from laya_desktop.node.engines.llama_slots import Cells, Slot
 from laya_desktop.node.engines.llama_template import Prompt
 from laya_desktop.node.engines.llama_vocab import Vocab
 from laya_desktop.node.engines.side_tasks import detokenized, tokenized
+
+VECTORS_ONLY = "This model is an encoder: it makes vectors of texts and generates none."
 
 
 class _Run(Lane):
@@ -95,14 +98,14 @@ class LlamaEngine:
         self._open = opened
         self._vocab = Vocab(opened.model)
         self._prompts = Prompts(opened.model, self._vocab)
-        self._max_seq_len = min(params.max_seq_len, int(lib.llama_n_ctx_seq(opened.context)))
+        self._max_seq_len = min(params.max_seq_len, opened.context_tokens)
         self._chains = Chains(self._vocab, self._max_seq_len)
         self._candidates = Candidates(self._vocab)
         self._cells = Cells(opened.model, opened.context, params.slots, self._max_seq_len)
         self._slots = [Slot(i) for i in range(params.slots)]
         self._batch = Batch(BATCH_TOKENS, params.slots)
-        self._embedder = Embedder(opened, self._vocab, params.threads, self._max_seq_len)
-        if params.warmup:
+        self._embedder = Embedder(opened, self._vocab, params, self._max_seq_len)
+        if params.warmup and not opened.encodes:
             self._warm_up()
         worker_os.return_memory()
         llama_library.quieten()
@@ -115,12 +118,17 @@ class LlamaEngine:
             offloaded_layers=opened.offloaded_layers,
             total_layers=opened.total_layers,
             weights_bytes=opened.weights_bytes,
-            kv_cache_bytes=opened.log.kv_cache_bytes,
+            kv_cache_bytes=opened.kv_cache_bytes,
             compute_bytes=opened.log.compute_bytes,
             load_s=time.monotonic() - began_s,
-            has_chat_template=self._prompts.has_template,
-            notes=(*self._prompts.notes, *self._context_notes(opened), *opened.adapters.notes),
+            has_chat_template=self._prompts.has_template and not opened.encodes,
+            notes=(*self._notes(opened), *opened.adapters.notes),
         )
+
+    def _notes(self, opened: OpenModel) -> list[str]:
+        if opened.encodes:
+            return [VECTORS_ONLY]
+        return [*self._prompts.notes, *self._context_notes(opened)]
 
     def _context_notes(self, opened: OpenModel) -> list[str]:
         trained = int(lib.llama_model_n_ctx_train(opened.model))
@@ -157,6 +165,10 @@ class LlamaEngine:
             raise NoFreeSlotError("Too few slots are free.")
         if request.task == "embed":
             return self._embedder.submit(request, self._cheapest(1)[0])
+        assert self._open is not None
+        if self._open.encodes and request.task == "answer":
+            hint = "Send texts to /v1/embeddings, or choose a model that generates text."
+            return [Refused(request.request_id, VECTORS_ONLY, hint, code="not_supported", param="model")]
         prompt = self._prompts.read(request)
         if isinstance(prompt, Refused):
             return [prompt]

@@ -56,6 +56,11 @@ class Batch:
         self.size = end
         return end - 1
 
+    def encode(self, context: ctypes.c_void_p) -> int:
+        """The same for an encoder, which keeps nothing in cells."""
+        self._raw.n_tokens = self.size
+        return int(lib.llama_encode(context, self._raw))
+
     def decode(self, context: ctypes.c_void_p) -> int:
         """llama.cpp's result: 0 is success, anything else a failure."""
         self._raw.n_tokens = self.size

@@ -15,7 +15,8 @@ import llama_cpp.llama_cpp as lib
 from laya_desktop.node.engines import gguf, llama_library, worker_os
 from laya_desktop.node.engines.auto_device import Needs, decide
 from laya_desktop.node.engines.base import DryRunDone, EngineParams, Probed
-from laya_desktop.node.engines.llama_model import BATCH_TOKENS, OpenModel, Placement, open_model, place
+from laya_desktop.node.engines.llama_context import BATCH_TOKENS
+from laya_desktop.node.engines.llama_model import OpenModel, Placement, open_model, place
 from laya_desktop.node.engines.llama_repack import repacked_bytes, repacked_types
 
 _HALF_BYTES = 2
@@ -46,7 +47,7 @@ def dry_run(params: EngineParams) -> DryRunDone:
     return DryRunDone(
         device=opened.device_name,
         weights_bytes=opened.weights_bytes - (0 if opened.placement.devices else opened.adapters.size_bytes),
-        kv_cache_bytes=log.kv_cache_bytes,
+        kv_cache_bytes=opened.kv_cache_bytes,
         compute_bytes=log.compute_bytes,
         offloaded_layers=opened.offloaded_layers,
         total_layers=opened.total_layers,
@@ -78,7 +79,7 @@ def _work_bytes(params: EngineParams, opened: OpenModel) -> int:
     """
     if params.flash_attention != "off" or params.kv_type == "f32":
         return 0
-    cells = min(params.max_seq_len, int(lib.llama_n_ctx_seq(opened.context)))
+    cells = min(params.max_seq_len, opened.context_tokens)
     return BATCH_TOKENS * cells * int(lib.llama_model_n_head(opened.model)) * _HALF_BYTES
 
 

@@ -1,14 +1,7 @@
 """Opening a model and its context, really or as a dry run. Worker only.
 
-Parameters and why:
-
-- ``kv_unified`` is off: each slot has its own ``max_seq_len`` cells. A long conversation cannot take cells from the
-  others, no request fails for want of cells once it was admitted, and attention looks at its own slot only. Slots that
-  share a long prefix would save memory with it on; a local node's callers seldom do.
-- ``swa_full`` is off, as in llama-server: models with a sliding window keep only the window.
-- ``n_outputs_max`` is the number of slots: one row of logits each, instead of one for each prompt token.
-- On the CPU the device list is empty rather than the layers zero: a GPU build would otherwise still send large
-  products to the GPU.
+On the CPU the device list is empty rather than the layers zero: a GPU build would otherwise still send large products
+to the GPU.
 """
 
 from __future__ import annotations
@@ -19,28 +12,17 @@ from typing import Any
 
 import llama_cpp.llama_cpp as lib
 
-from laya_desktop.node.engines import gguf, llama_adapters, llama_library
+from laya_desktop.node.engines import gguf, llama_adapters, llama_context, llama_library
 from laya_desktop.node.engines.advice import GET_BACKEND, GET_GPU, NO_BACKEND, NO_GPU, OR_CPU
 from laya_desktop.node.engines.base import Device, EngineLoadError, EngineParams, ProgressSink
 from laya_desktop.node.engines.llama_adapters import Adapters
 from laya_desktop.node.engines.llama_log import LoadLog
 
-BATCH_TOKENS = 512
-"""Tokens of one decode call: the prefill chunk shares it with the decoding slots."""
 _ALL_LAYERS = -1
 _MOST_CELLS = 2**26
 """llama.cpp's bookkeeping alone takes some 50 bytes a cell, in a dry run too; beyond this it asks for gigabytes."""
 
 
-_KV_TYPES = {
-    name: int(getattr(lib, f"GGML_TYPE_{name.upper()}"))
-    for name in ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
-}
-_FLASH_ATTENTION = {
-    "auto": lib.LLAMA_FLASH_ATTN_TYPE_AUTO,
-    "on": lib.LLAMA_FLASH_ATTN_TYPE_ENABLED,
-    "off": lib.LLAMA_FLASH_ATTN_TYPE_DISABLED,
-}
 _LOAD_MODES = {
     (True, False): lib.LLAMA_LOAD_MODE_AUTO,
     (True, True): lib.LLAMA_LOAD_MODE_MMAP_MLOCK,
@@ -69,11 +51,25 @@ class OpenModel:
     placement: Placement
     log: LoadLog
     adapters: Adapters = field(default_factory=Adapters)
+    encodes: bool = False
+    """It makes vectors of whole texts and can do nothing else."""
 
     def close(self) -> None:
         """Free the context, then the model."""
         lib.llama_free(self.context)
         lib.llama_model_free(self.model)
+
+    @property
+    def context_tokens(self) -> int:
+        """What one sequence may hold."""
+        if not self.encodes:
+            return int(lib.llama_n_ctx_seq(self.context))
+        return min(int(lib.llama_n_ubatch(self.context)), int(lib.llama_model_n_ctx_train(self.model)))
+
+    @property
+    def kv_cache_bytes(self) -> int | None:
+        """Of all sequences; none for an encoder."""
+        return self.log.kv_cache_bytes or (0 if self.encodes else None)
 
     @property
     def weights_bytes(self) -> int:
@@ -177,15 +173,13 @@ def open_model(
             except EngineLoadError:
                 lib.llama_model_free(model)
                 raise
-        context = lib.llama_init_from_model(model, _context_params(params))
-        if not context or not lib.llama_get_memory(context) or lib.llama_model_has_encoder(model):
-            error = _context_error(params, log) if not context else _not_generative(path)
-            if context:
-                lib.llama_free(context)
+        try:
+            context, encodes = llama_context.open_context(params, model, path, log)
+        except EngineLoadError:
             lib.llama_model_free(model)
-            raise error
+            raise
         adapters.apply(context)
-        return OpenModel(model, context, placement, log, adapters)
+        return OpenModel(model, context, placement, log, adapters, encodes)
 
 
 def _model_params(wanted: EngineParams, placement: Placement, devices: ctypes.Array[ctypes.c_void_p], dry: bool) -> Any:
@@ -197,23 +191,6 @@ def _model_params(wanted: EngineParams, placement: Placement, devices: ctypes.Ar
         params.no_alloc = True
         params.load_mode = lib.LLAMA_LOAD_MODE_NONE
     return params
-
-
-def _context_params(params: EngineParams) -> Any:
-    out = lib.llama_context_default_params()
-    out.n_ctx = params.slots * params.max_seq_len
-    out.n_seq_max = params.slots
-    out.n_batch = out.n_ubatch = BATCH_TOKENS
-    out.n_outputs_max = params.slots
-    out.n_threads = out.n_threads_batch = params.threads
-    out.flash_attn_type = _FLASH_ATTENTION[params.flash_attention]
-    out.type_k = out.type_v = _KV_TYPES[params.kv_type]
-    out.rope_freq_base = params.rope_freq_base or 0.0
-    out.rope_freq_scale = params.rope_freq_scale or 0.0
-    out.kv_unified = False
-    out.swa_full = False
-    out.no_perf = True
-    return out
 
 
 def _check_numbers(params: EngineParams) -> None:
@@ -246,21 +223,3 @@ def _load_error(path: str, log: LoadLog) -> EngineLoadError:
             "too_large",
         )
     return EngineLoadError(f"{path} cannot be loaded: {reason}.", "Download it again, or take another version.")
-
-
-def _context_error(params: EngineParams, log: LoadLog) -> EngineLoadError:
-    reason = log.reason or "llama.cpp gave no reason"
-    return EngineLoadError(
-        f"The context of model '{params.name}' ({params.slots} slots of {params.max_seq_len:,} tokens) cannot be "
-        f"made: {reason}.",
-        "Lower max_seq_len or batch_size.",
-        "too_large" if "allocate" in reason else "load_failed",
-    )
-
-
-def _not_generative(path: str) -> EngineLoadError:
-    return EngineLoadError(
-        f"{path} is no text-generating model (an encoder, for embeddings or translation).",
-        "Choose a decoder model.",
-        "unsupported_architecture",
-    )

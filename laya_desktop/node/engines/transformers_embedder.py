@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from laya_desktop.node.engines.base import Finished, Generate, Prefilled, RequestEvent, Started, Vector
+from laya_desktop.node.engines.side_tasks import unit_vector
 
 
 @dataclass(eq=False)
@@ -30,6 +31,7 @@ class Embedder:
     def __init__(self, model: Any, device: Any) -> None:
         self._model, self._device = model, device
         self._jobs: list[_Job] = []
+        self.width = int(model.config.get_text_config(decoder=True).hidden_size)
         self.prefill_tokens = 0
         """Tokens computed since the load."""
 
@@ -71,8 +73,7 @@ class Embedder:
         ids = torch.tensor([tokens], device=self._device)
         out = self._model(input_ids=ids, output_hidden_states=True, use_cache=False, return_dict=True)
         pooled = out.hidden_states[-1][0].float().mean(dim=0)
-        vector = pooled / pooled.norm().clamp(min=1e-12)
-        job.vectors.append(vector.cpu().numpy().astype("<f4").tobytes())
+        job.vectors.append(unit_vector(pooled.cpu().tolist(), job.request.dimensions))
         self.prefill_tokens += len(tokens)
         if len(job.vectors) < len(job.texts):
             return []

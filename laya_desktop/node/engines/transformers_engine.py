@@ -184,7 +184,9 @@ class TransformersEngine:
 
     def _embed(self, request: Generate) -> list[RequestEvent]:
         texts = self._prompts.inputs(request)
-        if (refused := embedding_refusal(request, [len(t) for t in texts], self._max_seq_len)) is not None:
+        if (
+            refused := embedding_refusal(request, [len(t) for t in texts], self._max_seq_len, self._embedder.width)
+        ) is not None:
             return [refused]
         strange = next((t for tokens in texts for t in tokens if not 0 <= t < self._vocab_size), None)
         if strange is not None:

@@ -12,7 +12,7 @@ from laya_desktop.node.engines.base import Generate, Refused
 
 _GENERATE = {
     "request_id", "messages", "prompt", "max_tokens", "stop", "sampling", "tools", "parallel_tool_calls",
-    "template_values", "task", "inputs", "add_special",
+    "template_values", "task", "inputs", "add_special", "dimensions",
 }  # fmt: skip
 _SAMPLING = {
     "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty", "presence_penalty", "seed",

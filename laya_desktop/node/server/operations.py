@@ -129,7 +129,7 @@ def _count_tokens(request_id: str, body: dict[str, Any]) -> Prepared:
 
 def _embeddings(request_id: str, body: dict[str, Any]) -> Prepared:
     sent = wire_vectors.parse_embeddings(body)
-    request = Generate(request_id, task="embed", inputs=sent.texts)
+    request = Generate(request_id, task="embed", inputs=sent.texts, dimensions=sent.dimensions)
     return Prepared(request, stream=False, shape=lambda model: wire_vectors.EmbeddingShape(model, sent.as_base64))
 
 

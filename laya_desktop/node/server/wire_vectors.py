@@ -10,7 +10,7 @@ import msgspec
 
 from laya_desktop.node.engines.base import Tokens, Vector
 from laya_desktop.node.server import wire
-from laya_desktop.node.server.faults import invalid, unsupported
+from laya_desktop.node.server.faults import invalid
 
 if TYPE_CHECKING:
     from laya_desktop.errors import LayaError
@@ -28,7 +28,8 @@ class EmbeddingsBody(msgspec.Struct, kw_only=True):
     """A text, token ids, or a list of these."""
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: int | None = None
+    dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Keep the first so many values of each vector, brought to length 1 again."""
 
     @property
     def as_base64(self) -> bool:
@@ -62,9 +63,6 @@ class DetokenizeBody(msgspec.Struct, kw_only=True):
 def parse_embeddings(body: dict[str, Any]) -> EmbeddingsBody:
     """The body. Raises LayaError naming the field."""
     sent = wire.convert(body, EmbeddingsBody)
-    if sent.dimensions is not None:
-        text = "dimensions: a model's vectors have the length that it gives them."
-        raise unsupported("dimensions", text, "Leave it out, and shorten them yourself where the model allows it.")
     if not isinstance(sent.input, str) and not _is_tokens(sent.input):
         for i, one in enumerate(sent.input):
             if not isinstance(one, str) and not _is_tokens(one):

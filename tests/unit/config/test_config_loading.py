@@ -35,6 +35,7 @@ def test_a_quantised_cache_without_flash_attention_is_refused() -> None:
         {"mmap": False},
         {"rope": {"freq_base": 1e5}},
         {"lora": [{"path": "a.gguf"}]},
+        {"pooling": "cls"},
     ],
 )
 def test_pytorch_refuses_what_is_llama_cpps(changes: dict[str, object]) -> None:
