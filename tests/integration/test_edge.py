@@ -132,6 +132,67 @@ def test_whole_and_streamed_answers_of_a_second_node(edge: Running, heavy: Runni
     assert health_of(edge, "heavy") is True
 
 
+CALLS: dict[str, dict[str, Any]] = {
+    "/responses": {"model": "quick", "input": "Say hello."},
+    "/messages": {"model": "quick", "max_tokens": 6, "messages": HI},
+    "/embeddings": {"model": "quick", "input": ["one", "two"], "dimensions": 4},
+}
+VARIES = {"id", "created", "created_at", "completed_at", "item_id", "response_id"}
+"""What two equal answers do not share."""
+
+
+def steady(value: Any) -> Any:
+    """A JSON value without what varies."""
+    if isinstance(value, dict):
+        return {k: steady(v) for k, v in value.items() if k not in VARIES}
+    return [steady(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_other_apis_answer_through_the_edge_as_at_their_source(edge: Running, heavy: Running, path: str) -> None:
+    status, through, headers = edge.ask("POST", f"/heavy{path}", CALLS[path])
+    direct_status, direct, _ = heavy.ask("POST", f"/v1{path}", CALLS[path])
+    assert (status, direct_status, headers["x-laya-route"]) == (200, 200, "heavy")
+    assert steady(json.loads(through)) == steady(json.loads(direct))
+    shown = heavy.until(lambda s: len([r for r in s.requests if r.phase is Phase.DONE]) == 2)
+    assert {r.path for r in shown.requests} == {f"/v1{path}"}, "the path goes on as it came, after the route's prefix"
+
+
+@pytest.mark.parametrize("path", ["/responses", "/messages"])
+def test_other_apis_stream_through_the_edge_while_they_are_made(edge: Running, heavy: Running, path: str) -> None:
+    """Events of an answer of 20 s arrive while it is being made; a short one's are those of its source."""
+    limit = "max_tokens" if path == "/messages" else "max_output_tokens"
+    stream = Stream(edge, f"/heavy{path}", {**CALLS[path], "model": "slow", limit: 4000})
+    assert stream.response.headers["content-type"].startswith("text/event-stream")
+    kinds = [stream.event()["type"] for _ in range(12)]
+    assert [kind for kind in kinds if "delta" in kind]
+    assert heavy.until(lambda s: s.model("slow").running == 1), "it is still being made"
+    stream.close()
+    heavy.until(lambda s: s.model("slow").running == 0)
+    answers = []
+    for node, prefix in ((edge, "/heavy"), (heavy, "/v1")):
+        stream = Stream(node, f"{prefix}{path}", CALLS[path])
+        answers.append(steady(stream.rest()))
+        stream.close()
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 5
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/responses", {"model": "quick", "input": 7}),
+        ("/messages", {"model": "quick", "messages": HI}),
+        ("/embeddings", {"model": "quick", "input": ["a"], "dimensions": 99}),
+    ],
+)
+def test_errors_of_other_apis_pass_in_their_own_form(
+    edge: Running, heavy: Running, path: str, body: dict[str, Any]
+) -> None:
+    status, through, _ = edge.ask("POST", f"/heavy{path}", body)
+    assert (status, json.loads(through)) == (400, json.loads(heavy.ask("POST", f"/v1{path}", body)[1]))
+
+
 @needs_peer
 @pytest.mark.e2e
 def test_a_server_that_is_not_ours_dies_and_the_other_one_goes_on(
