@@ -45,10 +45,13 @@ with client.messages.stream(**ask) as stream:
 assert client.messages.count_tokens(model=MODEL, messages=ask["messages"]).input_tokens > 0
 """
 _LANGCHAIN = """
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 chat = ChatOpenAI(base_url=URL + "/v1", api_key="none", model=MODEL, max_tokens=8)
 assert chat.invoke("Say hello.").content
 assert "".join(part.content for part in chat.stream("Say hello."))
+embeddings = OpenAIEmbeddings(base_url=URL + "/v1", api_key="none", model=MODEL, dimensions=4,
+                              check_embedding_ctx_length=False)  # else OpenAI's own token ids are sent
+assert [len(v) for v in embeddings.embed_documents(["one", "two"])] == [4, 4]
 """
 _LITELLM = """
 import litellm
@@ -56,6 +59,7 @@ ask = dict(model="openai/" + MODEL, api_base=URL + "/v1", api_key="none", max_to
            messages=[{"role": "user", "content": "Say hello."}])
 assert litellm.completion(**ask).choices[0].message.content
 assert "".join(part.choices[0].delta.content or "" for part in litellm.completion(**ask, stream=True))
+assert len(litellm.embedding(model="openai/" + MODEL, input=["one"], api_base=URL + "/v1", api_key="none").data) == 1
 """
 _LLM = """
 from llm.default_plugins.openai_models import Chat
@@ -75,6 +79,12 @@ let text = "";
 for await (const part of await client.chat.completions.create({...ask, stream: true}))
   text += part.choices[0]?.delta?.content ?? "";
 if (!text) throw new Error("empty stream");
+const response = await client.responses.create({model, input: "Say hello.", max_output_tokens: 8});
+if (!response.output_text) throw new Error("empty response");
+const vectors = await client.embeddings.create({model, input: ["one", "two"], dimensions: 4});
+if (vectors.data.length !== 2 || vectors.data[0].embedding.length !== 4) throw new Error("wrong vectors");
+const refused = await client.chat.completions.create({...ask, model: "no-such-model"}).catch((error) => error);
+if (refused.status !== 404) throw new Error("an unknown model was answered");
 """
 PYTHON_CLIENTS = {
     "openai": ("openai", _OPENAI),
