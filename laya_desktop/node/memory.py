@@ -92,6 +92,8 @@ def with_proposal(model: ModelConfig, proposal: Proposal) -> ModelConfig:
 def shape_of(run: DryRunDone, model: ModelConfig) -> Shape:
     """What the load is made of: on a GPU only the part that lies there."""
     cache, weights = run.kv_cache_bytes or 0, run.weights_bytes or 0
+    if run.kv_cache_bytes == 0 and run.gpu_bytes is None:  # an encoder: its scratch grows with its longest text
+        return Shape(1, model.max_seq_len, weights + (run.other_bytes or 0), run.compute_bytes or 0)
     can_quantise = model.engine == "llama_cpp" and model.kv_type == "f16" and model.flash_attention != "off"
     if run.gpu_bytes is None:
         fixed = weights + (run.compute_bytes or 0) + (run.other_bytes or 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import psutil
 import pytest
 
 from laya_desktop.config.schema import ModelConfig
@@ -119,6 +120,24 @@ def test_an_encoders_memory_is_estimated(bert: TinyBert) -> None:
     found = asyncio.run(estimate(ModelConfig(name="m", path=bert.path), bert.path, "cpu", 8 * 2**30))
     assert (found.verdict, found.kv_cache_bytes) == (Verdict.FITS, 0)
     assert found.total_bytes
+
+
+def test_the_estimate_counts_what_an_encoders_longest_text_takes(tmp_path: Path) -> None:
+    """llama.cpp tells of it in no log line: the worker's own growth is the measure."""
+    path = write_tiny_bert(tmp_path / "wide.gguf", places=1024, more_words=40_000).path
+    model = ModelConfig(name="m", path=path, max_seq_len=1024)
+    with loaded(path, max_seq_len=1024) as talk:
+        process = psutil.Process()
+        before_bytes = process.memory_info().rss
+        vectors(talk, [[5] * 1024])
+        grown_bytes = process.memory_info().rss - before_bytes
+        assert grown_bytes == pytest.approx(talk.harness.loaded.compute_bytes, rel=0.15)
+    found = asyncio.run(estimate(model, path, "cpu", 8 * 2**30))
+    assert found.compute_bytes == pytest.approx(grown_bytes, rel=0.15)
+    tight = asyncio.run(estimate(model, path, "cpu", (found.total_bytes or 0) * 2 // 3))
+    assert tight.verdict is Verdict.WILL_NOT_FIT
+    assert tight.proposal is not None
+    assert (tight.proposal.max_seq_len or 1024) < 1024
 
 
 @pytest.mark.e2e

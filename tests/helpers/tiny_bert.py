@@ -54,12 +54,20 @@ class TinyBert:
         return x.reshape(len(x), HEADS, WIDTH // HEADS).transpose(1, 0, 2)
 
 
-def write_tiny_bert(path: Path, pooling_type: int | None = 1) -> TinyBert:
-    """Write one whose file names that pooling (llama.cpp's number; None: none)."""
+def write_tiny_bert(path: Path, pooling_type: int | None = 1, *, places: int = PLACES, more_words: int = 0) -> TinyBert:
+    """Write one.
+
+    Args:
+        path: where.
+        pooling_type: llama.cpp's number, as the file names it; None: it names none.
+        places: the longest text.
+        more_words: words of the vocabulary besides ``WORDS``.
+    """
+    words = [*WORDS, *(f"▁word{i}" for i in range(more_words))]
     shapes: dict[str, tuple[int, ...]] = {
-        "token_embd.weight": (len(WORDS), WIDTH),
+        "token_embd.weight": (len(words), WIDTH),
         "token_types.weight": (2, WIDTH),
-        "position_embd.weight": (PLACES, WIDTH),
+        "position_embd.weight": (places, WIDTH),
         **_norm("token_embd_norm"),
     }
     for i in range(LAYERS):
@@ -74,7 +82,7 @@ def write_tiny_bert(path: Path, pooling_type: int | None = 1) -> TinyBert:
     metadata: dict[str, object] = {
         "general.architecture": "bert",
         "bert.block_count": LAYERS,
-        "bert.context_length": PLACES,
+        "bert.context_length": places,
         "bert.embedding_length": WIDTH,
         "bert.feed_forward_length": HIDDEN,
         "bert.attention.head_count": HEADS,
@@ -82,8 +90,8 @@ def write_tiny_bert(path: Path, pooling_type: int | None = 1) -> TinyBert:
         "bert.attention.causal": False,
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.token_type_count": 2,
-        "tokenizer.ggml.tokens": list(WORDS),
-        "tokenizer.ggml.token_type": [_CONTROL if word.startswith("[") else _NORMAL for word in WORDS],
+        "tokenizer.ggml.tokens": words,
+        "tokenizer.ggml.token_type": [_CONTROL if word.startswith("[") else _NORMAL for word in words],
         "tokenizer.ggml.unknown_token_id": 1,
         "tokenizer.ggml.bos_token_id": CLS,
         "tokenizer.ggml.cls_token_id": CLS,

@@ -119,7 +119,7 @@ class LlamaEngine:
             total_layers=opened.total_layers,
             weights_bytes=opened.weights_bytes,
             kv_cache_bytes=opened.kv_cache_bytes,
-            compute_bytes=opened.log.compute_bytes,
+            compute_bytes=opened.compute_bytes,
             load_s=time.monotonic() - began_s,
             has_chat_template=self._prompts.has_template and not opened.encodes,
             notes=(*self._notes(opened), *opened.adapters.notes),

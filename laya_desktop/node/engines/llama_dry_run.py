@@ -43,12 +43,11 @@ def dry_run(params: EngineParams) -> DryRunDone:
     """
     llama_library.initialise()
     opened = open_model(params, place_where_it_fits(params), dry=True)
-    log = opened.log
     return DryRunDone(
         device=opened.device_name,
         weights_bytes=opened.weights_bytes - (0 if opened.placement.devices else opened.adapters.size_bytes),
         kv_cache_bytes=opened.kv_cache_bytes,
-        compute_bytes=log.compute_bytes,
+        compute_bytes=opened.compute_bytes,
         offloaded_layers=opened.offloaded_layers,
         total_layers=opened.total_layers,
         gpu_bytes=opened.gpu_bytes,

@@ -72,6 +72,18 @@ class OpenModel:
         return self.log.kv_cache_bytes or (0 if self.encodes else None)
 
     @property
+    def compute_bytes(self) -> int | None:
+        """Scratch and output buffers.
+
+        An encoder's first text makes llama.cpp give each of its tokens a row of logits, which nobody reads and no log
+        line tells before: 60 MB for BERT's 512 tokens, gigabytes for thousands of tokens and a large vocabulary.
+        """
+        told = self.log.compute_bytes
+        if not self.encodes or told is None:
+            return told
+        return told + self.context_tokens * int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.model))) * 4
+
+    @property
     def weights_bytes(self) -> int:
         """All tensors, wherever they lie, and the adapters.
 
