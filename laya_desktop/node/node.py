@@ -406,6 +406,7 @@ class Node:
             config=self.config,
             config_status=self._keeper.status,
             routing=self.metrics.routing,
+            routing_windows=self.metrics.routing_windows,
             models=models,
             routes=tuple(self._route_snapshot(r.name) for r in self.config.routes),
             upstreams=self.upstreams.snapshot(),
@@ -434,13 +435,16 @@ class Node:
         now_s = time.monotonic()
         self.metrics.tick(now_s)
         self._pool.tick(now_s)
+        await asyncio.sleep(0)  # requests that came in the meantime go first, here and below
         waiting = {m.name: (m.waiting, m.queue_limit) for m in self.snapshot.models}
         unix_s, machine, guard = time.time(), self._sample.machine, self._guard
         forecasts = self._parts.forecaster.update(now_s, machine, waiting, guard)
+        await asyncio.sleep(0)
         self._guarding.update(now_s, unix_s, forecasts, machine, guard.mode)
         if (slept_s := self._sleep.slept_s(now_s, boot_s())) is not None:
             self._on_wake(slept_s)
         self._note_peaks()
+        await asyncio.sleep(0)
         self.publish()
 
     def _note_peaks(self) -> None:
@@ -483,12 +487,15 @@ class Node:
         s = self._status
         connections = self._listener.connections if self._listener else 0
         return NodeStatus(
-            s.state, s.host, s.port, s.url, s.error, s.started_unix_s, connections, self.metrics.routing.count
+            s.state, s.host, s.port, s.url, s.error, s.started_unix_s, connections, self.metrics.routing_histogram.count
         )
 
     def _route_snapshot(self, name: str) -> RouteSnapshot:
-        hits, p50_us, p99_us = self.metrics.route_stats(name)
-        return RouteSnapshot(name, hits, p50_us, p99_us, self.table.shadowed.get(name))
+        shadowed_by = self.table.shadowed.get(name)
+        stats = self.metrics.route_stats(name)
+        if stats is None:
+            return RouteSnapshot(name, shadowed_by=shadowed_by)
+        return RouteSnapshot(name, stats.count, stats.p50_us, stats.p99_us, shadowed_by, stats.p95_us, stats.max_us)
 
     def _report_table(self) -> None:
         for warning in self.table.warnings:

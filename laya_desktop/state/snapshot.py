@@ -30,6 +30,18 @@ class LatencyStats:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyWindow:
+    """Quantiles of routing latency over the last ``window_s`` seconds; None where nothing was routed."""
+
+    window_s: int
+    count: int = 0
+    p50_us: float | None = None
+    p95_us: float | None = None
+    p99_us: float | None = None
+    max_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SlotSnapshot:
     """One decoding lane."""
 
@@ -121,12 +133,12 @@ class RouteSnapshot:
     name: str
     hits: int = 0
     p50_us: float | None = None
+    """Routing latency of the last ten seconds, as the other three."""
     p99_us: float | None = None
     shadowed_by: str | None = None
     """Name of a route that always wins before this one."""
     p95_us: float | None = None
     max_us: float | None = None
-    """Largest routing latency of the last ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +363,8 @@ class NodeSnapshot:
     config: NodeConfig | None = None
     config_status: ConfigStatus = field(default_factory=ConfigStatus)
     routing: LatencyStats = field(default_factory=LatencyStats)
+    routing_windows: tuple[LatencyWindow, ...] = ()
+    """Over 1, 5 and 30 minutes."""
     models: tuple[ModelSnapshot, ...] = ()
     routes: tuple[RouteSnapshot, ...] = ()
     upstreams: tuple[UpstreamSnapshot, ...] = ()

@@ -17,7 +17,14 @@ from laya_desktop.gui.views.overview import OverviewPage
 from laya_desktop.gui.views.plot_grid import PlotGrid, ram_forecast
 from laya_desktop.gui.views.plot_scale import time_ticks
 from laya_desktop.state.enums import Level, ModelState
-from laya_desktop.state.snapshot import Forecast, GpuSnapshot, MachineSnapshot, ModelSnapshot, NodeSnapshot
+from laya_desktop.state.snapshot import (
+    Forecast,
+    GpuSnapshot,
+    LatencyWindow,
+    MachineSnapshot,
+    ModelSnapshot,
+    NodeSnapshot,
+)
 from tests.helpers.fake_service import GB
 from tests.helpers.sample_data import sample_snapshot
 
@@ -203,6 +210,17 @@ def test_hover_is_shared_and_shows_the_values_of_that_moment(page):
     assert all(plot.hover_s == -60.0 for plot in page.plots.plots)
     page.plots.cpu.hovered.emit(None)
     assert legend(page.plots.ram)[0] == "used 41.2"
+
+
+def test_routing_latency_over_the_whole_window_is_said_on_its_plot(qtbot, page):
+    windows = (LatencyWindow(60, 9, 2.5, 4.0, 80.0, 1234.0), LatencyWindow(300, 9, 3.5, 5.0, 90.0, 2345.0))
+    snapshot = replace(sample_snapshot(), routing_windows=(*windows, LatencyWindow(1800)))
+    page.plots.draw(snapshot, page._history, 60.0)
+    assert page.plots.latency.note == "1 min: p50 2.5 · p95 4.0 · p99 80 · max 1.2 ms"
+    page.plots.draw(snapshot, page._history, 300.0)
+    assert page.plots.latency.note.startswith("5 min: p50 3.5")
+    page.plots.draw(snapshot, page._history, 1800.0)
+    assert page.plots.latency.note == ""
 
 
 def test_fixed_ranges(page):

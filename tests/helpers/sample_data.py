@@ -17,6 +17,7 @@ from laya_desktop.state.snapshot import (
     Forecast,
     GpuSnapshot,
     LatencyStats,
+    LatencyWindow,
     MachineSnapshot,
     ModelSnapshot,
     NodeSnapshot,
@@ -196,6 +197,11 @@ def sample_snapshot(t_s: float = 60.0, *, seq: int = 1, gpu: bool = True, **chan
         "node": running(),
         "config": sample_config(),
         "config_status": ConfigStatus(path="/home/ada/.config/laya-desktop/app.yaml", revision=7, unsaved=UNSAVED),
+        "routing_windows": (
+            LatencyWindow(60, 9_312, 172.0, 268.0, 351.0, 1_204.0),
+            LatencyWindow(300, 48_904, 174.0, 271.0, 364.0, 2_311.0),
+            LatencyWindow(1800, 204_118, 171.0, 266.0, 349.0, 4_870.0),
+        ),
         "routing": LatencyStats(
             count=16_410,
             rate_per_s=212.0,

@@ -33,6 +33,9 @@ class RouteRow:
     target_note: str = ""
     unfinished: bool = False
     """The form holds edits of it that are not in force."""
+    p50_us: float | None = None
+    p95_us: float | None = None
+    max_us: float | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,4 +85,7 @@ def _row(
         shadowed_by=measured.shadowed_by if measured else None,
         target_note=", ".join(tr("{name} does not answer", name=name) for name in route.target_names if name in ill),
         unfinished=route.name in unfinished,
+        p50_us=measured.p50_us if measured else None,
+        p95_us=measured.p95_us if measured else None,
+        max_us=measured.max_us if measured else None,
     )

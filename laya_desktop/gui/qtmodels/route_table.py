@@ -136,6 +136,14 @@ def _tooltip(row: RouteRow, column: int) -> str | None:
                 tr("It is never reached: {shadowed_by} takes all of its requests first.", shadowed_by=row.shadowed_by)
             )
         return "\n".join(lines)
+    if column == RouteColumn.P99 and row.p99_us is not None:
+        return tr(
+            "p50 {p50} · p95 {p95} · p99 {p99} · max {highest}, over the last ten seconds",
+            p50=fmt.micros(row.p50_us),
+            p95=fmt.micros(row.p95_us),
+            p99=fmt.micros(row.p99_us),
+            highest=fmt.micros(row.max_us),
+        )
     if column == RouteColumn.TARGET and row.upstream:
         return tr("{target} is an upstream: another server answers.", target=row.target)
     return None

@@ -74,6 +74,7 @@ class MetricPlot(Card):
         self._window_s = 0.0
         self._hover_s: float | None = None
         self._limit: float | None = None
+        self.note = ""
         self._unit = ElidedLabel("", "secondary")
         self._unit.set_text(unit, short="")
         self.legend = PlotLegend()
@@ -142,6 +143,12 @@ class MetricPlot(Card):
         if value != self._limit:
             self._limit = value
             self._plot.set_limit(None if value is None else self.scale.height(value))
+
+    def set_note(self, text: str) -> None:
+        """A line of text over the curves; empty: none."""
+        if text != self.note:
+            self.note = text
+            self._plot.set_note(text)
 
     def set_forecast(self, points: tuple[tuple[float, float], tuple[float, float]] | None) -> None:
         """A dashed line between two points (seconds, value), cut at the plot's edges; None draws none."""

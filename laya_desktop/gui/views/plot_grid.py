@@ -128,6 +128,7 @@ class PlotGrid(QWidget):
         )
 
     def _marks(self, snapshot: NodeSnapshot, window_s: float) -> None:
+        self.latency.set_note(latency_note(snapshot, window_s))
         machine = snapshot.machine
         if machine.ram_total_bytes:
             self.ram.set_scale(Scale(top=machine.ram_total_bytes / 1e9))
@@ -145,6 +146,21 @@ class PlotGrid(QWidget):
             self.vram.set_empty(
                 tr(_NO_GPU), machine.gpu_reason or snapshot.capability.reason or tr("Not measured yet.")
             )
+
+
+def latency_note(snapshot: NodeSnapshot, window_s: float) -> str:
+    """Routing latency over the whole window in words; empty where nothing was routed."""
+    window = next((w for w in snapshot.routing_windows if w.window_s == window_s and w.count), None)
+    if window is None:
+        return ""
+    return tr(
+        "{minutes:.0f} min: p50 {p50} · p95 {p95} · p99 {p99} · max {highest}",
+        minutes=window_s / 60,
+        p50=fmt.rate(window.p50_us, ""),
+        p95=fmt.rate(window.p95_us, ""),
+        p99=fmt.rate(window.p99_us, ""),
+        highest=fmt.micros(window.max_us),
+    )
 
 
 def ram_forecast(snapshot: NodeSnapshot, room_s: float) -> tuple[tuple[float, float], tuple[float, float]] | None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPainterPath, QPen
+from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPen, QTransform
 from PySide6.QtWidgets import (
     QGraphicsItem,
     QGraphicsLineItem,
@@ -33,6 +33,9 @@ from laya_desktop.gui.views.plot_scale import Tick
 
 Bools = npt.NDArray[np.bool_]
 _LEFT_PX, _BOTTOM_PX = 34, 23
+_INSET = 0.02
+"""Of the width: how far texts stand from the left edge."""
+_NOTE_DOWN_PX = 5
 
 
 class _Axis(pg.AxisItem):
@@ -95,9 +98,12 @@ class PlotView(pg.PlotWidget):
         self._shape_axes()
         self._now, self._hover, self._limit, self._forecast = (QGraphicsLineItem() for _ in range(4))
         self._limit_text = QGraphicsSimpleTextItem()
-        self._limit_text.setFont(theme.ui_font(theme.FONT_SMALL))
-        self._limit_text.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
-        for mark in (self._now, self._hover, self._limit, self._limit_text, self._forecast):
+        self._note, self._note_text = QGraphicsSimpleTextItem(), ""
+        self._note.setTransform(QTransform.fromTranslate(0, _NOTE_DOWN_PX))
+        for text in (self._limit_text, self._note):
+            text.setFont(theme.ui_font(theme.FONT_SMALL))
+            text.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
+        for mark in (self._now, self._hover, self._limit, self._limit_text, self._forecast, self._note):
             self._view.addItem(mark, ignoreBounds=True)
             mark.hide()
         self._now.show()
@@ -180,6 +186,7 @@ class PlotView(pg.PlotWidget):
         self._left, self._right, self._bottom, self._top = left, right, bottom, top
         self._view.setRange(xRange=(left, right), yRange=(bottom, top), padding=0, disableAutoRange=True)
         self._now.setLine(0.0, bottom, 0.0, top)
+        self._note.setPos(left + (right - left) * _INSET, top)
         self.show_hover(self._hover_at)
         self.set_limit(self._limit_at)
         self._settle()
@@ -196,11 +203,22 @@ class PlotView(pg.PlotWidget):
             mark.setVisible(height is not None)
         if height is not None:
             self._limit.setLine(self._left, height, self._right, height)
-            self._limit_text.setPos(self._left + (self._right - self._left) * 0.02, height)
+            self._limit_text.setPos(self._left + (self._right - self._left) * _INSET, height)
 
     def set_limit_text(self, text: str) -> None:
         """What is written under the limit line."""
         self._limit_text.setText(text)
+
+    def set_note(self, text: str) -> None:
+        """A line of text at the top left of the curves; empty: none."""
+        self._note_text = text
+        self._fit_note()
+        self._note.setVisible(bool(text))
+
+    def _fit_note(self) -> None:
+        room_px = int(self._view.width() * (1 - 2 * _INSET))
+        metrics = QFontMetrics(self._note.font())
+        self._note.setText(metrics.elidedText(self._note_text, Qt.TextElideMode.ElideRight, room_px))
 
     def set_forecast(self, points: tuple[tuple[float, float], tuple[float, float]] | None) -> None:
         """A dashed line between two points, or none."""
@@ -229,6 +247,7 @@ class PlotView(pg.PlotWidget):
         self._hover.setPen(_pen("secondary"))
         self._limit.setPen(_pen("critical", Qt.PenStyle.DotLine))
         self._limit_text.setBrush(theme.color("critical"))
+        self._note.setBrush(theme.color("secondary"))
         self._forecast.setPen(_pen("warn", Qt.PenStyle.DashLine))
 
     @property
@@ -240,6 +259,7 @@ class PlotView(pg.PlotWidget):
     def _on_resized(self, *_: object) -> None:
         for axis in self._axes:
             axis.forget_bounds()
+        self._fit_note()
         self._settle()
 
     def _settle(self) -> None:

@@ -20,7 +20,8 @@ from laya_desktop.state.enums import ModelState
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from laya_desktop.node.metrics import LatencyHistogram, Metrics
+    from laya_desktop.node.latency import LatencyHistogram
+    from laya_desktop.node.metrics import Metrics
     from laya_desktop.state.snapshot import MachineSnapshot, ModelSnapshot, NodeSnapshot
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laya_desktop.node.metrics import LatencyHistogram, Metrics, TokenRate
+from laya_desktop.node.latency import LatencyHistogram
+from laya_desktop.node.metrics import Metrics, TokenRate
 from laya_desktop.node.records import RequestRecord
 from laya_desktop.state.enums import Phase
+from laya_desktop.state.snapshot import LatencyStats
 
 
 def test_nothing_recorded_is_unknown():
@@ -86,16 +89,41 @@ def test_routes_are_counted_apart():
     metrics.record_routing(None, 20.0)
     assert metrics.routing.count == 4
     assert metrics.routing_histogram.sum_us == 1040.0
-    hits, p50_us, p99_us = metrics.route_stats("chat")
-    assert (hits, p50_us, p99_us) == (2, pytest.approx(10, rel=0.07), pytest.approx(10, rel=0.07))
-    assert metrics.route_stats("big")[0] == 1
-    assert metrics.route_stats("never") == (0, None, None)
+    stats = metrics.route_stats("chat")
+    ten = pytest.approx(10, rel=0.07)
+    assert (stats.count, stats.p50_us, stats.p95_us, stats.p99_us, stats.max_us) == (2, ten, ten, ten, 10.0)
+    assert metrics.route_stats("big").count == 1
+    assert metrics.route_stats("never") is None
     metrics.tick(70.0)
-    assert metrics.route_stats("chat") == (2, None, None)
+    assert metrics.route_stats("chat") == LatencyStats(count=2)
     metrics.record_routing("chat", 30.0)
-    assert metrics.route_stats("chat")[0] == 3
+    assert metrics.route_stats("chat").count == 3
     metrics.forget("chat")
-    assert metrics.route_stats("chat") == (0, None, None)
+    assert metrics.route_stats("chat") is None
+
+
+def test_the_last_minutes_are_those_of_what_was_recorded_in_them():
+    rng = random.Random(2)
+    metrics, recorded = Metrics(), []
+    for second in range(5_000, 7_400):
+        metrics.tick(second + 0.25)
+        busy = second < 6_500 or second >= 7_300  # and a long rest
+        for value in [rng.lognormvariate(3, 1) for _ in range(5 * busy)]:
+            metrics.record_routing(None, value)
+            recorded.append((second, value))
+        if second % 97 == 0 or second == 7_399:
+            metrics.tick(second + 1.0)
+            for window in metrics.routing_windows:
+                since = (second + 1) // 10 * 10 + 10 - window.window_s  # it moves in steps of ten seconds
+                values = sorted(value for at, value in recorded if at >= since)
+                assert window.count == len(values)
+                if values:
+                    assert window.max_us == values[-1]
+                    assert window.p50_us == pytest.approx(statistics.median(values), rel=0.06)
+                    assert window.p95_us <= window.p99_us <= window.max_us
+                else:
+                    assert (window.p50_us, window.max_us) == (None, None)
+    assert [window.window_s for window in metrics.routing_windows] == [60, 300, 1800]
 
 
 def test_token_rate_over_two_seconds():
