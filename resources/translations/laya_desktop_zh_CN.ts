@@ -1122,6 +1122,10 @@
         <translation>永远轮不到它：{shadowed_by} 会先接走它的所有请求。</translation>
     </message>
     <message>
+        <source>p50 {p50} · p95 {p95} · p99 {p99} · max {highest}, over the last ten seconds</source>
+        <translation>p50 {p50} · p95 {p95} · p99 {p99} · 最大 {highest},最近十秒</translation>
+    </message>
+    <message>
         <source>{target} is an upstream: another server answers.</source>
         <translation>{target} 是上游：由另一台服务器回答。</translation>
     </message>
@@ -2484,6 +2488,10 @@
     <message>
         <source>Not measured yet.</source>
         <translation>尚未测量。</translation>
+    </message>
+    <message>
+        <source>{minutes:.0f} min: p50 {p50} · p95 {p95} · p99 {p99} · max {highest}</source>
+        <translation>{minutes:.0f} 分钟:p50 {p50} · p95 {p95} · p99 {p99} · 最大 {highest}</translation>
     </message>
     <message>
         <source>Copy the id</source>
