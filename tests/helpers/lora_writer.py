@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,16 @@ def write_adapter(
     size = 4 * width * rank
     told = tuple((name, shape, _F32, size) for name, shape in zip(names, shapes, strict=True))
     write_gguf(path, values | {"adapter.lora.alpha": float(rank)} | (metadata or {}), told, data_bytes=0)
-    data = np.random.default_rng(7).standard_normal((len(names), rank * width)).astype("<f4")
-    path.write_bytes(path.read_bytes() + data.tobytes())
+    path.write_bytes(path.read_bytes() + _values(len(names), rank * width).tobytes())
     return path
+
+
+def change(tensors: int, *, width: int, rank: int = 2) -> list[Any]:
+    """What such an adapter adds to each of its matrices (outputs, inputs) at scale 1."""
+    values = _values(2 * tensors, rank * width)
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return [b.reshape(width, rank) @ a.reshape(rank, width) for a, b in pairs]
+
+
+def _values(count: int, size: int) -> Any:
+    return np.random.default_rng(7).standard_normal((count, size)).astype("<f4")
