@@ -14,10 +14,12 @@ import pytest
 
 from laya_desktop.config.schema import ModelConfig
 from laya_desktop.node.engines.base import EngineLoadError, EngineParams, Refused, Vector
+from laya_desktop.node.engines.gguf_reader import read_header
 from laya_desktop.node.engines.worker_main import create_engine
 from laya_desktop.node.memory import estimate
 from laya_desktop.state.enums import Verdict
 from tests.helpers.engine_harness import DirectHarness, Talk, demo_model
+from tests.helpers.gguf_writer import with_metadata
 from tests.helpers.tiny_bert import CLS, PLACES, SEP, WIDTH, TinyBert, write_tiny_bert
 
 TEXTS = {"a cat sleeps .": [5, 6, 8, 12], "dogs": [7, 11], "A dog runs fast": [5, 7, 9, 10], "zebra": [1]}
@@ -156,3 +158,24 @@ def test_a_language_models_vectors_follow_its_pooling() -> None:
                 assert talk.say(prompt="Once", max_tokens=2)[1].completion_tokens == 2
     with loaded(demo_model(), "rank", 256) as talk:
         assert "reranker" in talk.refusal(task="embed", inputs=texts).message
+
+
+@pytest.mark.e2e
+def test_a_language_model_made_to_see_all_of_a_text_is_an_encoder(tmp_path: Path) -> None:
+    """It has cells, unlike BERT, and the demo model's are real weights; a text is longer than a piece of a batch."""
+    import llama_cpp
+
+    source = Path(demo_model())
+    more = {"llama.attention.causal": False}
+    path = with_metadata(source, tmp_path / "both.gguf", more, read_header(source).data_start)
+    texts = ["A cat sleeps on the mat.", "The quick brown fox jumps over the lazy dog. " * 18]
+    peer = llama_cpp.Llama(
+        str(path), embedding=True, pooling_type=llama_cpp.LLAMA_POOLING_TYPE_MEAN, n_ctx=256, n_batch=256,
+        n_ubatch=256, verbose=False,
+    )  # fmt: skip
+    theirs = np.array([peer.embed(text, normalize=True) for text in texts])
+    peer.close()
+    with loaded(path, max_seq_len=256) as talk:
+        assert "encoder" in talk.refusal(prompt="Once").message
+        for _ in range(2):
+            assert (vectors(talk, texts * 3) * np.tile(theirs, (3, 1))).sum(axis=1) == pytest.approx([1] * 6, abs=1e-3)

@@ -54,3 +54,13 @@ def write_gguf(
     out += bytes(-len(out) % 32)
     path.write_bytes(out + bytes(offset if data_bytes is None else data_bytes))
     return path
+
+
+def with_metadata(source: Path, target: Path, metadata: dict[str, object], data_start: int) -> Path:
+    """A copy of a GGUF file with more metadata; ``data_start`` is where the source's tensors begin."""
+    data = source.read_bytes()
+    version, tensors, count = struct.unpack_from("<IQQ", data, 4)
+    head = b"GGUF" + struct.pack("<IQQ", version, tensors, count + len(metadata))
+    head += b"".join(_string(key) + _value(value) for key, value in metadata.items()) + data[24:data_start]
+    target.write_bytes(head + bytes(-len(head) % 32) + data[data_start:])
+    return target

@@ -35,7 +35,7 @@ _FLASH_ATTENTION = {
 
 
 def open_context(params: EngineParams, model: ctypes.c_void_p, path: str, log: LoadLog) -> tuple[ctypes.c_void_p, bool]:
-    """The context, and whether the model is an encoder, which a first context tells by having no memory.
+    """The context, and whether the model is an encoder: a first context has no memory, or sees all of a text at once.
 
     Raises:
         EngineLoadError: there is no memory for it, or it is a model of a kind that cannot be served.
@@ -43,15 +43,14 @@ def open_context(params: EngineParams, model: ctypes.c_void_p, path: str, log: L
     context = lib.llama_init_from_model(model, _context_params(params))
     if not context:
         raise _context_error(params, log)
-    two_parts = bool(lib.llama_model_has_encoder(model))
-    sees_all = llama_vectors.meta(model, f"{llama_vectors.meta(model, 'general.architecture')}.attention.causal")
-    if lib.llama_get_memory(context) and not two_parts and sees_all != "false":
+    other_kind = bool(lib.llama_model_has_encoder(model)) or bool(lib.llama_model_is_diffusion(model))
+    if lib.llama_get_memory(context) and log.causal and not other_kind:
         return context, False
     lib.llama_free(context)
     log.kv_cache.clear()
     log.cache_sizes.clear()
-    if (two_parts and lib.llama_model_has_decoder(model)) or lib.llama_model_is_diffusion(model):
-        raise _not_served(path, "an encoder with a decoder, or a diffusion model")
+    if other_kind:
+        raise _not_served(path, "a model of the T5 family or a diffusion model")
     pooling = llama_vectors.pooling_of(model, params.pooling)
     if pooling == "rank":
         raise _not_served(path, "a model that ranks texts (a reranker)")

@@ -16,6 +16,7 @@ _MIB = 1024**2
 _BUFFER = re.compile(r":\s+(\S.*?)\s+(model|KV|RS|output|compute) buffer size\s*=\s*([\d.]+) MiB")
 _CACHE = re.compile(r"^llama_(?:kv_cache|memory_recurrent)\w*: size =\s*([\d.]+) MiB \(")
 _OFFLOADED = re.compile(r"offloaded (\d+)/(\d+) layers to GPU")
+_CAUSAL = re.compile(r"\bcausal_attn\s*=\s*([01])")
 _NOISE = re.compile(r"^(llama_model_loader: - (kv|type)|print_info: |load:   - |\.+$)|resolve_fused_ops: .*DeepSeek")
 
 
@@ -30,6 +31,8 @@ class LoadLog:
     cache_sizes: list[float] = field(default_factory=list)
     offloaded_layers: int | None = None
     offloadable_layers: int | None = None
+    causal: bool = True
+    """False: each token of the model sees those after it too."""
     errors: list[str] = field(default_factory=list)
 
     def note(self, line: str, *, error: bool) -> None:
@@ -38,6 +41,8 @@ class LoadLog:
             self.errors.append(line)
         if (match := _OFFLOADED.search(line)) is not None:
             self.offloaded_layers, self.offloadable_layers = int(match[1]), int(match[2])
+        if (match := _CAUSAL.search(line)) is not None:
+            self.causal = match[1] == "1"
         if (match := _CACHE.search(line)) is not None:
             self.cache_sizes.append(float(match[1]))
         if (match := _BUFFER.search(line)) is None:

@@ -45,6 +45,12 @@ def test_a_dry_run_counts_the_caches_own_sizes() -> None:
     assert log.kv_cache_bytes == 120 * MIB
 
 
+def test_a_model_that_sees_all_of_a_text_is_told() -> None:
+    assert read(GPU).causal
+    assert read("llama_context: causal_attn           = 1\n").causal
+    assert not read("llama_context: n_batch = 512\nllama_context: causal_attn           = 0\n").causal
+
+
 def test_nothing_said_is_unknown() -> None:
     log = LoadLog()
     assert (log.kv_cache_bytes, log.compute_bytes, log.offloaded_layers) == (None, None, None)
