@@ -107,7 +107,7 @@ class LogsPage(QWidget):
         columns.setHighlightSections(False)
         columns.setStretchLastSection(True)
         columns.setDefaultAlignment(columns.defaultAlignment().AlignLeft | columns.defaultAlignment().AlignVCenter)
-        for column, width_px in enumerate((112, 64, 170)):
+        for column, width_px in enumerate((112, 78, 170)):
             self.table.setColumnWidth(column, width_px)
         self.detail = QPlainTextEdit()
         self.detail.setProperty("role", "detail")

@@ -24,6 +24,7 @@ from laya_desktop.gui.views.widgets import (
 )
 
 PANEL_WIDTH, PANEL_WIDTH_NARROW, NARROW_PAGE = 380, 312, 1000
+PANEL_WIDTH_WIDE, WIDE_PAGE = 480, 1800
 """Width of the panel, width of it on a narrow page, and where narrow begins, px."""
 
 
@@ -105,8 +106,9 @@ class PartPanel(QWidget):
         return card
 
     def fit_page(self, page_width: int) -> None:
-        """Leave more room to the rest of a narrow page."""
-        self.setFixedWidth(PANEL_WIDTH if page_width >= NARROW_PAGE else PANEL_WIDTH_NARROW)
+        """Leave more room to the rest of a narrow page, and take more in a wide one."""
+        normal = PANEL_WIDTH if page_width >= NARROW_PAGE else PANEL_WIDTH_NARROW
+        self.setFixedWidth(PANEL_WIDTH_WIDE if page_width >= WIDE_PAGE else normal)
 
     def show_empty(self) -> None:
         """Nothing is selected."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Signal
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QButtonGroup, QGridLayout, QVBoxLayout, QWidget
 
 from laya_desktop import __version__, paths
 from laya_desktop.config.units import format_size
@@ -39,7 +39,7 @@ from laya_desktop.gui.views.widgets import (
 from laya_desktop.state.snapshot import NodeSnapshot
 
 _COLUMN_PX = 560
-
+_THREE_COLUMNS_PX = 1500
 
 _SCHEMES = {
     theme.Scheme.SYSTEM: QT_TR_NOOP("System"),
@@ -49,7 +49,7 @@ _SCHEMES = {
 
 
 class SettingsPage(QWidget):
-    """Two columns of cards.
+    """Two columns of cards, three in a wide window.
 
     Args:
         bridge: where the configuration comes from and goes to.
@@ -68,26 +68,44 @@ class SettingsPage(QWidget):
         self.log = self._log_form()
         self.forms = (self.server, self.guard, self.log)
         self.keys = KeysCard(bridge)
-        left = column(self.server, self.keys, self.guard, None, spacing=theme.SPACE_3)
         self.habits = HabitsCard(Preferences(settings))
         self.folders = FoldersCard(bridge, dialogs)
-        right = column(
-            self._appearance_card(), self.habits, self.folders, self.log, self._places_card(), None,
-            spacing=theme.SPACE_3,
-        )  # fmt: skip
+        self._groups = tuple(
+            _group(*cards)
+            for cards in (
+                (self.server, self.keys, self.guard),
+                (self._appearance_card(), self.habits, self.folders),
+                (self.log, self._places_card()),
+            )
+        )
         content = QWidget()
-        columns = QHBoxLayout(content)
-        columns.setContentsMargins(*(theme.SPACE_4,) * 4)
-        columns.setSpacing(theme.SPACE_3)
-        for side in (left, right):
-            holder = QWidget()
-            holder.setLayout(side)
-            holder.setMaximumWidth(_COLUMN_PX)
-            columns.addWidget(holder, 1)
-        columns.addStretch(0)
+        self._columns = QGridLayout(content)
+        self._columns.setContentsMargins(*(theme.SPACE_4,) * 4)
+        self._columns.setSpacing(theme.SPACE_3)
+        self._columns.setRowStretch(1, 1)
+        self._columns.setColumnStretch(3, 1)
+        self._wide: bool | None = None
+        self._arrange(wide=False)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(scrolled(content))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Use the width there is."""
+        super().resizeEvent(event)
+        self._arrange(wide=self.width() >= _THREE_COLUMNS_PX)
+
+    def _arrange(self, *, wide: bool) -> None:
+        if wide == self._wide:
+            return
+        self._wide = wide
+        first, second, third = self._groups
+        top = Qt.AlignmentFlag.AlignTop
+        self._columns.addWidget(first, 0, 0, 2, 1, top)
+        self._columns.addWidget(second, 0, 1, top)
+        self._columns.addWidget(third, *((0, 2) if wide else (1, 1)), 1, 1, top)
+        for place in range(3):
+            self._columns.setColumnStretch(place, 1000 if wide or place < 2 else 0)
 
     def _server_form(self) -> SectionForm:
         port = TextInput("5292")
@@ -242,3 +260,10 @@ class SettingsPage(QWidget):
         app = QApplication.instance()
         if isinstance(app, QApplication):
             theme.apply_theme(app, scheme)
+
+
+def _group(*cards: QWidget) -> QWidget:
+    holder = QWidget()
+    holder.setLayout(column(*cards, spacing=theme.SPACE_3))
+    holder.setMaximumWidth(_COLUMN_PX)
+    return holder
