@@ -27,6 +27,7 @@ from laya_desktop.node.guarding import Guarding
 from laya_desktop.node.load_gate import LoadGate
 from laya_desktop.node.measured import PeakWatch
 from laya_desktop.node.metrics import Metrics
+from laya_desktop.node.pace import BUSY_S, Activity, Pace
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
@@ -36,7 +37,7 @@ from laya_desktop.node.routing import RoutingTable
 from laya_desktop.node.survival import SleepWatch, boot_s
 from laya_desktop.node.swap import RoomMaker
 from laya_desktop.node.tasks import spawn
-from laya_desktop.state.enums import NodeState, Verdict
+from laya_desktop.state.enums import Level, ModelState, NodeState, Verdict
 from laya_desktop.state.events import ConfigApplied, ConfigSaved, Event, NodeStateChanged, Notice
 from laya_desktop.state.snapshot import (
     Capability,
@@ -60,8 +61,9 @@ LARGE_TABLE = 500
 """Routes from which on compiling the table would hold up requests by more than some milliseconds."""
 
 T = TypeVar("T")
-SNAPSHOT_S = 0.25
 GRACE_S = 5.0
+_REST_S = 0.05
+"""Between two looks at least, however long a look took."""
 
 
 class Node:
@@ -108,6 +110,7 @@ class Node:
         )
         self._guarding = Guarding(self._pool, self.emit)
         self._sleep = SleepWatch()
+        self._pace = Pace()
         self._peaks = PeakWatch()
         self._room = RoomMaker(
             runtimes=lambda: self._pool.runtimes,
@@ -423,11 +426,23 @@ class Node:
         loop = asyncio.get_running_loop()
         while True:
             started_s = loop.time()
-            try:
-                await self._tick()
-            except Exception:  # a faulty sensor must not stop the clock of the node
-                log.exception("A node tick failed")
-            await asyncio.sleep(max(0.05, SNAPSHOT_S - (loop.time() - started_s)))
+            if self._pace.due(started_s, self._activity()):
+                try:
+                    await self._tick()
+                except Exception:  # a faulty sensor must not stop the clock of the node
+                    log.exception("A node tick failed")
+            await asyncio.sleep(max(_REST_S, BUSY_S - (loop.time() - started_s)))
+
+    def _activity(self) -> Activity:
+        machine = self.snapshot.machine
+        used, total = machine.ram_used_bytes, machine.ram_total_bytes
+        changing = (ModelState.LOADING, ModelState.UNLOADING)
+        return Activity(
+            count=self.metrics.routing_histogram.count,
+            under_way=bool(self._requests.live) or any(r.state in changing for r in self._pool.runtimes),
+            alarmed=any(f.level is not Level.CALM for f in self.snapshot.forecasts),
+            ram_share=used / total if used is not None and total else None,
+        )
 
     async def _tick(self) -> None:
         pids = self._pool.worker_pids()

@@ -74,6 +74,8 @@ class PlotGrid(QWidget):
         self.ram = MetricPlot("RAM", "GB", Scale(), _short_gb)
         self.vram = MetricPlot("VRAM", "GB", Scale(), _short_gb)
         self.plots = (self.latency, self.tokens, self.queue, self.cpu, self.ram, self.vram)
+        self._shown: object = None
+        self._hover_s: float | None = None
         self._followers = [_Follower(plot, turn) for turn, plot in enumerate(self.plots)]
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
@@ -92,11 +94,16 @@ class PlotGrid(QWidget):
         )
 
     def _on_hovered(self, age_s: float | None) -> None:
+        self._hover_s = age_s
         for plot in self.plots:
             plot.show_hover(age_s)
 
     def draw(self, snapshot: NodeSnapshot, history: History, window_s: float) -> None:
-        """Draw everything for the last ``window_s`` seconds."""
+        """Draw everything for the last ``window_s`` seconds; nothing where nothing is new."""
+        shown = (snapshot.seq, history, history.epoch, history.count, window_s, self._hover_s)
+        if shown == self._shown:
+            return
+        self._shown = shown
         self._arrange(snapshot)
         self._marks(snapshot, window_s)
         for follower in self._followers:
