@@ -1,11 +1,12 @@
-"""The window on Overview while the demo model generates: main-thread pauses, and what the plots cost.
+"""The window while a lot happens: main-thread pauses, and what the plots cost.
 
 Opens the real window (offscreen unless QT_QPA_PLATFORM says otherwise) with the node inside, loads the demo model on
 the CPU and streams chats, while a 5 ms timer in the main thread records how late it fires. The share of a core that
 the main thread takes is measured twice in the same run, on Overview (drawing) and on Requests (not drawing): the
-difference is the plots.
+difference is the plots. Then: an idle node, unloading, 10,000 log lines a second on the Logs page, 200 routes and 50
+models on their pages, and, with a load generator (see ``http_rate``), 5,000 requests a second.
 
-    python benchmarks/window_live.py [--seconds 15] [--shots FOLDER] [--json]
+    python benchmarks/window_live.py [--seconds 15] [--ratebench PATH] [--shots FOLDER] [--json]
 """
 
 from __future__ import annotations
@@ -13,26 +14,36 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import logging
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LAYA_HOME", tempfile.mkdtemp(prefix="laya-bench-"))
 
+import psutil
 from PySide6.QtCore import QEventLoop, QTimer
 
 from laya_desktop import app, paths
+from laya_desktop.config.schema import RouteConfig
 from laya_desktop.config.store import load_file
 from laya_desktop.demo import MODEL
 from laya_desktop.gui import theme, window
 from laya_desktop.gui.bridge import NodeBridge
+from laya_desktop.gui.views.main_window import MainWindow
 from laya_desktop.node.parts import Overrides
 
 STEP_MS = 5
+SCENE_S = 5
+LOG_LINES_PER_S = 10_000
+log = logging.getLogger("laya_desktop.benchmark")
 
 
 class Pauses:
@@ -86,10 +97,12 @@ def main() -> int:
     """Run and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--ratebench", metavar="PATH", help="compiled open-loop load generator")
     parser.add_argument("--shots", type=Path, help="save pictures of every page here")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     started_s = time.perf_counter()
+    process = psutil.Process()
     qt = window.make_application()
     theme.apply_theme(qt, theme.Scheme.LIGHT)
     session = app.open_session(load_file(paths.configs_dir() / "demo.yaml"), Overrides(port=0), console=False)
@@ -102,6 +115,10 @@ def main() -> int:
     pauses, stop = Pauses(), threading.Event()
     pauses.run(0.2)
     result: dict[str, object] = {"interactive_after_s": round(time.perf_counter() - started_s, 2)}
+    pauses.run(6)
+    cpu_s = time.process_time()
+    result["idle"] = pauses.run(args.seconds)
+    result["idle_process_percent"] = round((time.process_time() - cpu_s) / args.seconds * 100, 2)
     result["loading"] = _load(session, pauses)
     client = threading.Thread(target=chat, args=(app.address(session).removeprefix("http://"), stop))
     client.start()
@@ -112,6 +129,15 @@ def main() -> int:
         main_window.show_page("Requests")
         pauses.run(1)
         result["requests"] = pauses.run(args.seconds)
+        stop.set()
+        client.join()
+        result["unloading"] = _until(session.service.unload_model(MODEL), pauses)
+        result["log_lines"] = _log_lines(main_window, pauses)
+        if args.ratebench:
+            main_window.show_page("Overview")
+            result["requests"] = _requests(args.ratebench, app.address(session), pauses)
+        result["many"] = _many(session, main_window, pauses)
+        result["rss_mb"] = round(process.memory_info().rss / 1e6)
         if args.shots:
             _shots(main_window, pauses, qt, args.shots)
     finally:
@@ -125,12 +151,63 @@ def main() -> int:
 
 
 def _load(session: app.Session, pauses: Pauses) -> dict[str, float]:
-    loading = session.service.load_model(MODEL, "cpu")
+    return _until(session.service.load_model(MODEL, "cpu"), pauses)
+
+
+def _until(done: Future[None], pauses: Pauses) -> dict[str, float]:
     measured = pauses.run(1)
-    while not loading.done():
+    while not done.done():
         pauses.run(0.2)
-    loading.result()
+    done.result()
     return measured
+
+
+def _log_lines(main_window: MainWindow, pauses: Pauses) -> dict[str, float]:
+    """10,000 lines a second, each of them different, while the Logs page follows."""
+    main_window.show_page("Logs")
+    enough = threading.Event()
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        started_s = time.monotonic()
+        while not enough.wait(0.01):
+            due = int((time.monotonic() - started_s) * LOG_LINES_PER_S)
+            for number in range(written, due):
+                log.info("line %d of many", number)
+            written = due
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    measured = pauses.run(SCENE_S)
+    enough.set()
+    thread.join()
+    return measured | {"lines_per_s": round(written / SCENE_S)}
+
+
+def _requests(ratebench: str, address: str, pauses: Pauses) -> dict[str, float]:
+    """5,000 requests a second, on Overview."""
+    command = [ratebench, address.rpartition(":")[2], "/health", "5000", "16", str(SCENE_S)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
+        measured = pauses.run(SCENE_S)
+        load.wait()
+    return measured
+
+
+def _many(session: app.Session, main_window: MainWindow, pauses: Pauses) -> dict[str, dict[str, float]]:
+    """200 routes and 50 models, on every page."""
+    config = session.service.snapshot.config
+    models = [config.models[0].model_copy(update={"name": f"model-{i}", "aliases": ()}) for i in range(49)]
+    routes = [
+        RouteConfig.model_validate({"name": f"route-{i}", "match": {"prefix": f"/p/{i}"}, "target": f"model-{i % 49}"})
+        for i in range(200)
+    ]
+    changed = {"models": (*config.models, *models), "routes": (*config.routes, *routes)}
+    result = {"applying": _until(session.service.apply_config(config.model_copy(update=changed)), pauses)}
+    for page in ("Routes", "Models", "Requests", "Playground", "Overview"):
+        QTimer.singleShot(0, partial(main_window.show_page, page))
+        result[page] = pauses.run(2)
+    return result
 
 
 def _shots(main_window: object, pauses: Pauses, qt: object, folder: Path) -> None:

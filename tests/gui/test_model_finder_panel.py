@@ -65,7 +65,7 @@ def test_find_models_lists_them_in_place_of_the_cards(page, bridge, service) -> 
     assert page.finder.count.text() == "3 models"
     page.finder.close_button.click()
     assert not page.finder.isVisible()
-    assert page.area.isVisible()
+    assert page.list.isVisible()
 
 
 def test_add_configures_the_model_at_once(page, bridge, service) -> None:

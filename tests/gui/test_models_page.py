@@ -245,7 +245,7 @@ def test_a_new_model_is_named_after_its_file_and_added(desk: Desk) -> None:
     assert desk.service.called("apply_config") == []
     desk.page.panel.add_button.click()
     desk.until(lambda: desk.config.model("gemma3-270m") is not None)
-    assert "gemma3-270m" in desk.page.cards
+    desk.until(lambda: "gemma3-270m" in desk.page.cards)
 
 
 def test_a_transformers_model_is_a_folder(desk: Desk) -> None:

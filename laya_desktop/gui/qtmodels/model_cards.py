@@ -199,7 +199,17 @@ def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:
 
 def routes_to(name: str, config: NodeConfig) -> tuple[str, ...]:
     """Names of the routes that lead to a model, also as one of several targets or as a fallback."""
-    return tuple(r.name for r in config.routes if name in r.all_names)
+    if not _LEADS or _LEADS[0][0] is not config:
+        leads: dict[str, list[str]] = {}
+        for route in config.routes:
+            for target in dict.fromkeys(route.all_names):
+                leads.setdefault(target, []).append(route.name)
+        _LEADS[:] = [(config, {target: tuple(routes) for target, routes in leads.items()})]
+    return _LEADS[0][1].get(name, ())
+
+
+_LEADS: list[tuple[NodeConfig, dict[str, tuple[str, ...]]]] = []
+"""The configuration that was looked at last, and its routes by target: every card asks about the same one."""
 
 
 def parameters_text(parameters: int | None) -> str:

@@ -136,6 +136,7 @@ class Card(QFrame):
     def __init__(self, title: str | None = None, *, padding: int = theme.SPACE_4, spacing: int = theme.SPACE_2) -> None:
         super().__init__()
         self.setProperty("role", "card")
+        self.setProperty("selected", False)  # so that the first set_selected(False) changes nothing
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(padding, padding - 4, padding, padding - 4)
         self.body.setSpacing(spacing)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedLayout, QWidget
 
 from laya_desktop.config.schema import NodeConfig
 from laya_desktop.errors import LayaError
@@ -32,6 +32,7 @@ from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.qtmodels.model_removal import delete_question, without_model
 from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
 from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
+from laya_desktop.gui.views.card_list import CardList
 from laya_desktop.gui.views.inputs import TextInput
 from laya_desktop.gui.views.model_card import ModelCard
 from laya_desktop.gui.views.model_dialogs import Ask, Choose, ask_in_dialog, choose_in_dialog
@@ -39,7 +40,7 @@ from laya_desktop.gui.views.model_files import ModelFiles
 from laya_desktop.gui.views.model_finder_panel import ModelFinderPanel
 from laya_desktop.gui.views.model_form import ModelForm
 from laya_desktop.gui.views.part_panel import FormState, PartPanel
-from laya_desktop.gui.views.widgets import EmptyState, button, column, row, scrolled
+from laya_desktop.gui.views.widgets import EmptyState, button, column, row
 from laya_desktop.state.snapshot import FoundModel, MemoryEstimate, ModelFileInfo, NodeSnapshot, Proposal
 
 
@@ -54,7 +55,8 @@ class ModelsPage(QWidget):
         self._bridge, self._ask, self._choose = bridge, ask, choose
         self._estimates = 0
         self._proposal: Proposal | None = None
-        self.cards: dict[str, ModelCard] = {}
+        self.list = CardList(self._new_card)
+        self.cards = self.list.cards
         self.files = ModelFiles(bridge, self)
         self.editor: PartEditor[ModelFields] = PartEditor(MODEL_KIND, lambda: bridge.config, bridge.apply_config, self)
         self.finder = ModelFinderPanel(bridge)
@@ -92,14 +94,8 @@ class ModelsPage(QWidget):
             "models",
         )
         self.empty.clicked.connect(self.start_draft)
-        inner = QWidget()
-        self._column = QVBoxLayout(inner)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.SPACE_3)
-        self._column.addStretch(1)
-        self.area: QScrollArea = scrolled(inner)
         self._stack = QStackedLayout()
-        self._stack.addWidget(self.area)
+        self._stack.addWidget(self.list)
         self._stack.addWidget(self.empty)
         self._stack.addWidget(self.finder)
         left = column(spacing=theme.SPACE_3)
@@ -166,8 +162,7 @@ class ModelsPage(QWidget):
     def select(self, name: str) -> None:
         """Show a model's form."""
         self.editor.show(name)
-        if name in self.cards:
-            self.area.ensureWidgetVisible(self.cards[name], 0, theme.SPACE_3)
+        self.list.reveal(name)
 
     def delete(self) -> None:
         """Delete the selected model; asks where it is loaded or used by routes, which go with it."""
@@ -192,32 +187,17 @@ class ModelsPage(QWidget):
 
     def _show(self, snapshot: NodeSnapshot) -> None:
         config = snapshot.config or NodeConfig()  # what is in force; the form works on edits under way too
-        self._keep_cards([m.name for m in config.models])
         words = self.filter.value()
-        for model in config.models:
-            card = self.cards[model.name]
-            card.set_values(card_values(model, snapshot, config, self.files.get_for(str(model.path), model.engine)))
-            card.setVisible(card.values is None or card.values.mentions(words))
+        self.list.set_values(
+            [card_values(m, snapshot, config, self.files.get_for(str(m.path), m.engine)) for m in config.models], words
+        )
         self._stack.setCurrentIndex(2 if self._finding else 0 if config.models else 1)
         self.finder.set_config(config, words)
         if self.editor.fields is None and config.models:
             self.editor.show(config.models[0].name)
-        self._show_selection()
+        self.list.select(self.editor.name)
         self._show_head()
         self._show_file()
-
-    def _keep_cards(self, names: list[str]) -> None:
-        """One card a model in file order; existing ones stay where they are."""
-        for name in [n for n in self.cards if n not in names]:
-            card = self.cards.pop(name)
-            self._column.removeWidget(card)
-            card.hide()
-            card.deleteLater()
-        for place, name in enumerate(names):
-            if name not in self.cards:
-                self.cards[name] = self._new_card(name)
-            if self._column.indexOf(self.cards[name]) != place:
-                self._column.insertWidget(place, self.cards[name])
 
     def _new_card(self, name: str) -> ModelCard:
         card = ModelCard(name, self._curl)
@@ -294,7 +274,7 @@ class ModelsPage(QWidget):
     def _on_judged(self) -> None:
         for tool in (self.copy_button, self.delete_button):
             tool.setEnabled(self.editor.name is not None)
-        self._show_selection()
+        self.list.select(self.editor.name)
         self._show_head()
         if self.editor.fields is not None:
             self.panel.set_error(self.editor.problems.get(None))
@@ -309,10 +289,6 @@ class ModelsPage(QWidget):
         waits = card is not None and card.values is not None and bool(card.values.reload)
         state = FormState.of(draft=editor.is_draft, problems=bool(editor.problems), waits=waits)
         self.panel.show_form(editor.fields.name.strip() or tr("Unnamed model"), state)
-
-    def _show_selection(self) -> None:
-        for name, card in self.cards.items():
-            card.set_selected(name == self.editor.name)
 
     def _show_file(self) -> None:
         """Metadata or fault of the file that the form names."""

@@ -9,7 +9,7 @@ from functools import partial
 
 from PySide6.QtCore import QItemSelection, QModelIndex, Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QMenu, QStackedLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedLayout, QWidget
 
 from laya_desktop.config.edits import edit
 from laya_desktop.config.schema import NodeConfig
@@ -72,7 +72,7 @@ class RoutesPage(QWidget):
         table = Table(tr("Routes"), self._on_key)
         table.setModel(self.proxy)
         table.set_columns({RouteColumn.ON: 46}, RouteColumn.MATCH)
-        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.set_tall_column(RouteColumn.MATCH)
         table.setItemDelegate(TextDelegate(_tone, table))
         table.setItemDelegateForColumn(RouteColumn.ON, SwitchDelegate(table))
         table.setItemDelegateForColumn(RouteColumn.MATCH, MatchDelegate(table))
