@@ -76,6 +76,8 @@ class LogConfig(_Frozen):
     """Rotated files kept."""
     max_total: PositiveSize = 1024**3
     """Size of all log files together, e.g. 1GiB; the oldest go first."""
+    prompts: bool = False
+    """Write prompts and answers too, at level info."""
 
 
 class GuardConfig(_Frozen):

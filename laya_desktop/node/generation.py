@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from laya_desktop.node.records import RequestRecord
     from laya_desktop.node.tickets import Ticket
 
+Heard = Callable[[RequestEvent], None]
+"""Who else is told of what the engine says."""
+
 
 class GenerationStream:
     """Satisfies ``server.gateway.Generation``. The pool pushes, the server iterates; either side may end it."""
@@ -25,6 +28,7 @@ class GenerationStream:
         ticket: Ticket,
         request: Generate,
         on_cancel: Callable[[GenerationStream, str], None],
+        heard: Heard | None = None,
     ) -> None:
         self.record = record
         self.ticket = ticket
@@ -32,7 +36,7 @@ class GenerationStream:
         self.slot_ids: tuple[int, ...] = ()
         self.over = False
         """True once nothing more is accepted from the engine."""
-        self._on_cancel = on_cancel
+        self._on_cancel, self._heard = on_cancel, heard
         self._events: asyncio.Queue[RequestEvent | LayaError | None] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -49,6 +53,8 @@ class GenerationStream:
             self.fail(refusal)
             return
         self._events.put_nowait(event)
+        if self._heard is not None:
+            self._heard(event)
         if isinstance(event, Finished):
             self._end(None)
 

@@ -31,6 +31,7 @@ from laya_desktop.node.pace import BUSY_S, Activity, Pace
 from laya_desktop.node.params import engine_params
 from laya_desktop.node.parts import ListenerApi, NodeParts, Overrides
 from laya_desktop.node.pool import ModelPool
+from laya_desktop.node.prompt_log import PromptLog
 from laya_desktop.node.records import RequestLog, RequestRecord, new_request_id
 from laya_desktop.node.room import Room, ceiling_bytes, most_bytes, room_for
 from laya_desktop.node.routing import RoutingTable
@@ -198,7 +199,8 @@ class Node:
             raise LayaError(
                 "The node is stopping.", hint="Retry shortly.", code="draining", status=503, retry_after_s=5.0
             )
-        return self._pool.generate(record, model, request, timeout_s)
+        heard = PromptLog(model, request).note if self.config.log.prompts else None
+        return self._pool.generate(record, model, request, timeout_s, heard)
 
     def target_load(self, name: str) -> TargetLoad:
         """How busy a model or an upstream is, and whether it can begin."""

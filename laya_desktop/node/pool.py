@@ -15,7 +15,7 @@ from laya_desktop.errors import LayaError, near
 from laya_desktop.node.answers import AnswerCaches, OffLoop
 from laya_desktop.node.balance import Readiness, TargetLoad
 from laya_desktop.node.engines.base import Delta, Finished, Prefilled, Refused, RequestEvent, Started
-from laya_desktop.node.generation import GenerationStream
+from laya_desktop.node.generation import GenerationStream, Heard
 from laya_desktop.node.metrics import TokenRate
 from laya_desktop.node.pool_view import model_snapshot, waiting_for, worker_names
 from laya_desktop.node.runtime import MakeRoom, ModelRuntime, ParamsFactory
@@ -149,15 +149,17 @@ class ModelPool:
         self._answers.clear(self._runtime(name).name)
         self._changed()
 
-    def generate(self, record: RequestRecord, model: str, request: Generate, timeout_s: float) -> GenerationStream:
-        """Admit a request, or answer it from the cache. Raises LayaError."""
+    def generate(
+        self, record: RequestRecord, model: str, request: Generate, timeout_s: float, heard: Heard | None = None
+    ) -> GenerationStream:
+        """Admit a request, or answer it from the cache. ``heard`` is told of the answer too. Raises LayaError."""
         now_s = time.monotonic()
         runtime = self._runtime(model)
         max_seq_len = runtime.loaded.max_seq_len if runtime.loaded else runtime.config.max_seq_len
         tokens = estimate_tokens(request, max_seq_len)
         _refuse_too_many(runtime, request)
         ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s, *tokens, slots=request.n)
-        stream = GenerationStream(record, ticket, request, self._on_cancel)
+        stream = GenerationStream(record, ticket, request, self._on_cancel, heard)
         if (kept := self._answers.find(record, model, request, now_s)) is not None:
             stream.replay(kept, now_s)
         else:

@@ -228,6 +228,14 @@
         <translation>外观：深色</translation>
     </message>
     <message>
+        <source>Language: {name}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>as the system</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>First steps</source>
         <translation>入门</translation>
     </message>
@@ -2888,6 +2896,14 @@ Redo ({toString}): {redoText}</source>
         <translation>仅错误</translation>
     </message>
     <message>
+        <source>Not written</source>
+        <translation>不写入</translation>
+    </message>
+    <message>
+        <source>Prompts and answers are written</source>
+        <translation>写入提示词和回答</translation>
+    </message>
+    <message>
         <source>Choose a folder</source>
         <translation>选择文件夹</translation>
     </message>
@@ -2910,6 +2926,14 @@ Redo ({toString}): {redoText}</source>
     <message>
         <source>Size at most</source>
         <translation>总大小上限</translation>
+    </message>
+    <message>
+        <source>Prompts</source>
+        <translation>提示词</translation>
+    </message>
+    <message>
+        <source>What people ask is private.</source>
+        <translation>人们问的内容是私密的。</translation>
     </message>
     <message>
         <source>Logs</source>
@@ -3210,6 +3234,86 @@ Redo ({toString}): {redoText}</source>
     <message>
         <source>Click a name to hide its curve.</source>
         <translation>点击名称可隐藏其曲线。</translation>
+    </message>
+    <message>
+        <source>auto chose the GPU.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>auto chose the GPU: the model needs {needed} of {free} that are free.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{why}, so auto chose the CPU.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{why}, so auto put {n} of {total} layers on the GPU and the rest on the CPU.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The GPU has {free} free and the model needs {needed}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No layers may go to the GPU</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This llama.cpp build has no GPU backend</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This llama.cpp build has no GPU backend.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>llama.cpp found no GPU</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>llama.cpp found no GPU.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>PyTorch found no GPU</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This PyTorch ({version}) has no CUDA</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>To use a GPU, reinstall llama-cpp-python with one: run {nvidia} (NVIDIA), {vulkan} (AMD, Intel) or {metal} (Apple) before {command}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Install the GPU&apos;s driver and check that nothing hides the GPU (CUDA_VISIBLE_DEVICES).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model has no chat template, so ChatML is used for chats.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This model is an encoder: it makes vectors of texts and generates none.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>max_seq_len is {wanted}, but the model was trained for {trained} tokens only.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>max_seq_len is {wanted}, but the model holds {held} tokens; it was loaded with {held}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Weights are kept as {kind}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gpu_layers acts on llama.cpp only: PyTorch keeps the whole model on one device.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 </TS>

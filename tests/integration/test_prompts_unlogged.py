@@ -1,4 +1,4 @@
-"""What callers say reaches no log, at the most talkative level and through every kind of fault."""
+"""What callers say reaches no log, at the most talkative level and through every fault, unless it is switched on."""
 
 from __future__ import annotations
 
@@ -67,3 +67,28 @@ def test_no_prompt_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         text = logged(node)
     assert "/v1/chat/completions" in text, "the log is on"
     assert SECRET not in text
+
+
+def test_prompts_and_answers_are_logged_where_that_is_switched_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAYA_HOME", str(tmp_path / "home"))
+    key = "sk-" + "a1" * 20
+    messages = [{"role": "user", "content": f"{SECRET} Authorization: Bearer {key}"}]
+    with running(tmp_path / "laya.yaml", CONFIG.replace("level: debug", "prompts: true")) as node:
+        for _ in range(2):  # the second one comes from the cache
+            assert ask(node, "/v1/chat/completions", {"model": "brief", "messages": messages, "temperature": 0}) == 200
+        assert ask(node, "/v1/completions", {"model": "brief", "prompt": "y" * 9_000, "stream": True}) == 200
+        status, body, _ = node.ask("POST", "/v1/completions", {"model": "brief", "prompt": "what?"})
+        answer = json.loads(body)["choices"][0]["text"]
+        before = logged(node)
+        quiet = node.snapshot.config.log.model_copy(update={"prompts": False})
+        node.session.service.apply_config(node.snapshot.config.model_copy(update={"log": quiet})).result(10)
+        assert ask(node, "/v1/completions", {"model": "brief", "prompt": "not for you"}) == 200
+        after = logged(node)
+    assert status == 200
+    assert before.count("(choice 0)") == 8  # four answers, in the file and in the window
+    assert answer.strip() in before
+    assert key not in before
+    assert "5002 characters" in before
+    assert "not for you" not in after

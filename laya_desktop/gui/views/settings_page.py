@@ -144,6 +144,7 @@ class SettingsPage(QWidget):
             (("debug", tr("Debug")), ("info", tr("Info")), ("warn", tr("Warnings")), ("error", tr("Errors only")))
         )
         folder, keep, total = TextInput(str(paths.log_dir()), mono=True), TextInput("7"), TextInput("1GiB")
+        prompts = Choice((("off", tr("Not written")), ("on", tr("Prompts and answers are written"))))
         self.browse = button("", icon="folder", on_click=lambda: self._choose_log_folder(folder))
         self.browse.setToolTip(tr("Choose a folder"))
         self.browse.setAccessibleName(tr("Choose a folder"))
@@ -157,6 +158,13 @@ class SettingsPage(QWidget):
             Field("dir", FieldRow(tr("Folder"), holder, key="dir"), folder, read=lambda text: text.strip() or None),
             Field("keep", FieldRow(tr("Files kept"), keep, key="keep", hint=tr("One a day.")), keep),
             Field("max_total", FieldRow(tr("Size at most"), total, key="max_total"), total, write=format_size),
+            Field(
+                "prompts",
+                FieldRow(tr("Prompts"), prompts, key="prompts", hint=tr("What people ask is private.")),
+                prompts,
+                write=lambda on: "on" if on else "off",
+                read=lambda text: text == "on",
+            ),
         )
         return SectionForm("log", tr("Logs"), fields, self._bridge)
 
@@ -186,6 +194,11 @@ class SettingsPage(QWidget):
         self.language.edited.connect(self._choose_language)
         card.body.addWidget(FieldRow(tr("Language"), self.language))
         return card
+
+    def speak(self, code: str) -> None:
+        """Choose the window's language, as the field does."""
+        self.language.set_value(code)
+        self._choose_language()
 
     def _choose_language(self) -> None:
         code = self.language.value()
