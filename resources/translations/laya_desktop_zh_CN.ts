@@ -1518,6 +1518,18 @@
         <translation>{what} 温度 {n} °C</translation>
     </message>
     <message>
+        <source>Nothing slowed down by heat</source>
+        <translation>没有因过热而降速</translation>
+    </message>
+    <message>
+        <source>{what} slowed down by heat</source>
+        <translation>{what} 因过热而降速</translation>
+    </message>
+    <message>
+        <source>{what} and {rest}</source>
+        <translation>{what} 和 {rest}</translation>
+    </message>
+    <message>
         <source>Idle model &apos;{name}&apos; is unloaded</source>
         <translation>空闲模型“{name}”已卸载</translation>
     </message>
