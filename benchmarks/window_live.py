@@ -116,9 +116,7 @@ def main() -> int:
     pauses.run(0.2)
     result: dict[str, object] = {"interactive_after_s": round(time.perf_counter() - started_s, 2)}
     pauses.run(6)
-    cpu_s = time.process_time()
-    result["idle"] = pauses.run(args.seconds)
-    result["idle_process_percent"] = round((time.process_time() - cpu_s) / args.seconds * 100, 2)
+    result["idle_process_percent"] = _idle(args.seconds)
     result["loading"] = _load(session, pauses)
     client = threading.Thread(target=chat, args=(app.address(session).removeprefix("http://"), stop))
     client.start()
@@ -135,7 +133,7 @@ def main() -> int:
         result["log_lines"] = _log_lines(main_window, pauses)
         if args.ratebench:
             main_window.show_page("Overview")
-            result["requests"] = _requests(args.ratebench, app.address(session), pauses)
+            result["5000_requests_per_s"] = _requests(args.ratebench, app.address(session), pauses)
         result["many"] = _many(session, main_window, pauses)
         result["rss_mb"] = round(process.memory_info().rss / 1e6)
         if args.shots:
@@ -148,6 +146,15 @@ def main() -> int:
         session.close()
     print(json.dumps(result, indent=None if args.json else 2))
     return 0
+
+
+def _idle(seconds: float) -> float:
+    """Share of a core that the process takes on Overview while nobody asks for anything; no timer of ours."""
+    loop = QEventLoop()
+    QTimer.singleShot(int(seconds * 1000), loop.quit)
+    cpu_s = time.process_time()
+    loop.exec()
+    return round((time.process_time() - cpu_s) / seconds * 100, 2)
 
 
 def _load(session: app.Session, pauses: Pauses) -> dict[str, float]:

@@ -19,7 +19,7 @@ from laya_desktop.config.store import load_file
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
-from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.i18n import LANGUAGES, tr
 from laya_desktop.gui.messages import Dialogs, Message, message_for_error
 from laya_desktop.gui.preferences import Preferences
 from laya_desktop.gui.qtmodels.history import History
@@ -30,6 +30,7 @@ from laya_desktop.gui.views.mini_view import MiniView
 from laya_desktop.gui.views.models_page import ModelsPage
 from laya_desktop.gui.views.palette import Command, CommandPalette
 from laya_desktop.gui.views.playground_page import PlaygroundPage
+from laya_desktop.gui.views.settings_page import SettingsPage
 from laya_desktop.gui.views.shortcut_list import ShortcutList
 from laya_desktop.gui.views.tray import Tray
 from laya_desktop.gui.views.welcome import Welcome
@@ -237,15 +238,20 @@ class Habits(QObject):
             theme.Scheme.DARK: tr("Appearance: dark"),
         }
         result = [Command(text, partial(self.set_scheme, scheme)) for scheme, text in schemes.items()]
+        if isinstance(page := self._window.pages.get("Settings"), SettingsPage):
+            result += [
+                Command(tr("Language: {name}", name=name or tr("as the system")), partial(page.speak, code))
+                for code, name in LANGUAGES.items()
+            ]
         result.append(Command(tr("First steps"), self.welcome.open))
         result.append(Command(tr("Load the demo model"), self.load_demo))
         snapshot = self._bridge.snapshot
         if snapshot.node.url:
             result.append(Command(tr("Copy the address"), partial(_copy, snapshot.node.url), snapshot.node.url))
-        page = self._window.pages.get("Models")
-        if isinstance(page, ModelsPage):
-            result.append(Command(tr("Add a model"), self._then("Models", page.start_draft), "Ctrl+N"))
-            result.append(Command(tr("Find models on this machine"), self._then("Models", page.find_models)))
+        models = self._window.pages.get("Models")
+        if isinstance(models, ModelsPage):
+            result.append(Command(tr("Add a model"), self._then("Models", models.start_draft), "Ctrl+N"))
+            result.append(Command(tr("Find models on this machine"), self._then("Models", models.find_models)))
         logs = snapshot.config.log.dir if snapshot.config else None
         for text, place in ((tr("Open the folder of logs"), logs or paths.log_dir()),
                             (tr("Open the folder of models"), paths.data_dir())):  # fmt: skip

@@ -229,11 +229,11 @@
     </message>
     <message>
         <source>Language: {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>语言：{name}</translation>
     </message>
     <message>
         <source>as the system</source>
-        <translation type="unfinished"></translation>
+        <translation>跟随系统</translation>
     </message>
     <message>
         <source>First steps</source>
@@ -3249,83 +3249,83 @@ Redo ({toString}): {redoText}</source>
     </message>
     <message>
         <source>auto chose the GPU.</source>
-        <translation type="unfinished"></translation>
+        <translation>auto 选择了 GPU。</translation>
     </message>
     <message>
         <source>auto chose the GPU: the model needs {needed} of {free} that are free.</source>
-        <translation type="unfinished"></translation>
+        <translation>auto 选择了 GPU：模型需要 {needed}，可用 {free}。</translation>
     </message>
     <message>
         <source>{why}, so auto chose the CPU.</source>
-        <translation type="unfinished"></translation>
+        <translation>{why}，因此 auto 选择了 CPU。</translation>
     </message>
     <message>
         <source>{why}, so auto put {n} of {total} layers on the GPU and the rest on the CPU.</source>
-        <translation type="unfinished"></translation>
+        <translation>{why}，因此 auto 将 {total} 层中的 {n} 层放在 GPU 上，其余放在 CPU 上。</translation>
     </message>
     <message>
         <source>The GPU has {free} free and the model needs {needed}</source>
-        <translation type="unfinished"></translation>
+        <translation>GPU 可用 {free}，而模型需要 {needed}</translation>
     </message>
     <message>
         <source>No layers may go to the GPU</source>
-        <translation type="unfinished"></translation>
+        <translation>没有层可以放到 GPU 上</translation>
     </message>
     <message>
         <source>This llama.cpp build has no GPU backend</source>
-        <translation type="unfinished"></translation>
+        <translation>此 llama.cpp 构建没有 GPU 后端</translation>
     </message>
     <message>
         <source>This llama.cpp build has no GPU backend.</source>
-        <translation type="unfinished"></translation>
+        <translation>此 llama.cpp 构建没有 GPU 后端。</translation>
     </message>
     <message>
         <source>llama.cpp found no GPU</source>
-        <translation type="unfinished"></translation>
+        <translation>llama.cpp 未找到 GPU</translation>
     </message>
     <message>
         <source>llama.cpp found no GPU.</source>
-        <translation type="unfinished"></translation>
+        <translation>llama.cpp 未找到 GPU。</translation>
     </message>
     <message>
         <source>PyTorch found no GPU</source>
-        <translation type="unfinished"></translation>
+        <translation>PyTorch 未找到 GPU</translation>
     </message>
     <message>
         <source>This PyTorch ({version}) has no CUDA</source>
-        <translation type="unfinished"></translation>
+        <translation>此 PyTorch（{version}）不支持 CUDA</translation>
     </message>
     <message>
         <source>To use a GPU, reinstall llama-cpp-python with one: run {nvidia} (NVIDIA), {vulkan} (AMD, Intel) or {metal} (Apple) before {command}.</source>
-        <translation type="unfinished"></translation>
+        <translation>要使用 GPU，请重新安装带 GPU 后端的 llama-cpp-python：先设置 {nvidia}（NVIDIA）、{vulkan}（AMD、Intel）或 {metal}（Apple），再运行 {command}。</translation>
     </message>
     <message>
         <source>Install the GPU&apos;s driver and check that nothing hides the GPU (CUDA_VISIBLE_DEVICES).</source>
-        <translation type="unfinished"></translation>
+        <translation>请安装 GPU 驱动，并检查 GPU 是否被隐藏（CUDA_VISIBLE_DEVICES）。</translation>
     </message>
     <message>
         <source>The model has no chat template, so ChatML is used for chats.</source>
-        <translation type="unfinished"></translation>
+        <translation>模型没有聊天模板，因此聊天使用 ChatML。</translation>
     </message>
     <message>
         <source>This model is an encoder: it makes vectors of texts and generates none.</source>
-        <translation type="unfinished"></translation>
+        <translation>此模型是编码器：只把文本变成向量，不生成文本。</translation>
     </message>
     <message>
         <source>max_seq_len is {wanted}, but the model was trained for {trained} tokens only.</source>
-        <translation type="unfinished"></translation>
+        <translation>max_seq_len 为 {wanted}，但模型只按 {trained} 个 token 训练。</translation>
     </message>
     <message>
         <source>max_seq_len is {wanted}, but the model holds {held} tokens; it was loaded with {held}.</source>
-        <translation type="unfinished"></translation>
+        <translation>max_seq_len 为 {wanted}，但模型只容纳 {held} 个 token；已按 {held} 加载。</translation>
     </message>
     <message>
         <source>Weights are kept as {kind}.</source>
-        <translation type="unfinished"></translation>
+        <translation>权重以 {kind} 保存。</translation>
     </message>
     <message>
         <source>gpu_layers acts on llama.cpp only: PyTorch keeps the whole model on one device.</source>
-        <translation type="unfinished"></translation>
+        <translation>gpu_layers 只对 llama.cpp 有效：PyTorch 将整个模型放在一个设备上。</translation>
     </message>
 </context>
 </TS>

@@ -217,12 +217,16 @@ def test_the_palette_has_every_page_model_and_action(habits, window, service):
         assert text in texts
 
 
-def test_commands_of_the_palette_do_what_they_say(habits, dialogs, service, qapp):
+def test_commands_of_the_palette_do_what_they_say(qtbot, window, habits, dialogs, service, qapp):
     commands = {c.text: c for c in habits.commands()}
     commands["Copy the address"].act()
     assert QGuiApplication.clipboard().text() == service.snapshot.node.url
     commands["Open the folder of logs"].act()
     assert len(dialogs.opened) == 1
+    with qtbot.waitSignal(window.pages["Settings"].language_chosen) as chosen:
+        commands["Language: 简体中文"].act()
+    assert chosen.args == ["zh_CN"]
+    assert habits.preferences.language == window.pages["Settings"].language.value() == "zh_CN"
     commands["Appearance: dark"].act()
     assert theme.chosen_scheme() is theme.Scheme.DARK
     theme.apply_theme(qapp, theme.Scheme.LIGHT)

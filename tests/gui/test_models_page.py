@@ -163,7 +163,7 @@ def test_a_renamed_model_keeps_its_routes(desk: Desk) -> None:
 
 def test_the_file_is_inspected_and_described(desk: Desk) -> None:
     desk.page.select("my-llm-7b")
-    desk.until(lambda: "llama 6.7B · Q4_K_M" in desk.page.cards["my-llm-7b"].meta.full_text)
+    desk.until(lambda: "llama 6.7B · Q4_K_M" in desk.page.cards["my-llm-7b"].meta.text())
     assert "· chat template" in desk.form.rows["path"].hint
     asked = {call.args[0] for call in desk.service.called("inspect_model")}
     assert Path("/data/models/my-llm-7b-q4_k_m.gguf") in asked

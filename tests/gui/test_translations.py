@@ -14,8 +14,11 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel
 
 from laya_desktop import __version__
 from laya_desktop.gui import i18n, window
+from laya_desktop.gui.qtmodels.load_words import first_sentence, sentences
 from laya_desktop.gui.qtmodels.node_words import in_words
 from laya_desktop.logs import LogRing
+from laya_desktop.node.engines.advice import GET_BACKEND, GET_GPU, NO_BACKEND, NO_GPU
+from laya_desktop.node.engines.auto_device import Needs, decide
 from laya_desktop.node.forecast import about
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +132,35 @@ def test_what_the_node_says_of_the_machine_is_known(text, qapp, english):
     assert not re.search(r"\b(full|limit|queue|rate|second|waited|unloaded|falling)\b", said)
     i18n.set_language("en")
     assert in_words(text) == text
+
+
+def needs(layers: int) -> Needs:
+    """What so many layers of 100 MiB take on a GPU that has 10 GiB free."""
+    return Needs(layers, 200, layers * 100 * 2**20, 0, 10 * 2**30)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        decide(needs(0), needs).note,
+        decide(needs(30), needs).note,
+        decide(needs(200), needs).note,
+        decide(needs(2000), lambda layers: needs(layers + 1000)).note,
+        decide(Needs(30, 30, None), needs).note,
+        f"{NO_BACKEND}, so auto chose the CPU. The model has no chat template, so ChatML is used for chats.",
+        f"{NO_BACKEND}. {GET_BACKEND}",
+        f"{NO_GPU}. {GET_GPU}",
+        "This model is an encoder: it makes vectors of texts and generates none.",
+        "max_seq_len is 9,000, but the model was trained for 8,192 tokens only.",
+    ],
+)
+def test_what_the_node_says_of_a_load_is_known(text, qapp, english):
+    i18n.set_language("zh_CN")
+    said = sentences(text)
+    assert not re.search(r"\b(chose|found|layers|so|the|has|build|used|generates|Install)\b", said)
+    assert first_sentence(said).endswith("。")
+    i18n.set_language("en")
+    assert sentences(text) == text
 
 
 def test_an_unknown_sentence_is_shown_as_it_is(qapp, english):

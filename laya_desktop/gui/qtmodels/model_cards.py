@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from laya_desktop.errors import LayaError
 from laya_desktop.gui import format as fmt
 from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.qtmodels.load_words import first_sentence, sentences
 from laya_desktop.state.enums import ModelState, Phase
 from laya_desktop.state.snapshot import ModelSnapshot
 
@@ -84,7 +85,7 @@ def card_values(
         state=live.state,
         pill=pill_text(live),
         tone=_TONES.get(live.state, "watch"),
-        note=fault or live.device_note or "",
+        note=fault or sentences(live.device_note or ""),
         note_tone="warn" if fault or (ready and _fell_back(model, live)) else "",
         error=(live.error or tr("The load failed and left no reason. The log has the details."))
         if live.state is ModelState.FAILED
@@ -95,7 +96,7 @@ def card_values(
         queue=_queue(live) if ready else "",
         can_load=live.state in (ModelState.UNLOADED, ModelState.FAILED),
         gpu_reason=reason,
-        gpu_reason_short=reason.split(". ")[0].rstrip(".") + "." if reason else "",
+        gpu_reason_short=first_sentence(reason),
         can_unload=live.state in (ModelState.READY, ModelState.LOADING),
         reload=reload_text(model, live),
         used_by=routes_to(model.name, config),
@@ -170,7 +171,7 @@ def gpu_reason(capability: Capability) -> str:
         return tr("Looking for a GPU …")
     if capability.gpu_available:
         return ""
-    return capability.reason or tr("No GPU that this build can use was found.")
+    return sentences(capability.reason or "") or tr("No GPU that this build can use was found.")
 
 
 def torch_gpu_reason(machine: MachineSnapshot) -> str:

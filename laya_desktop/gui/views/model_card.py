@@ -110,7 +110,7 @@ class ModelCard(Card):
         self.title = ElidedLabel(name, "title")
         self.title.setFont(theme.ui_font(theme.FONT_BODY + 1, bold=True))
         self.pill = Pill()
-        self.meta = ElidedLabel("", "secondary")
+        self.meta = label(role="secondary", wrap=True)
         self.note = label(role="secondary", wrap=True)
         self.error = label(role="secondary", wrap=True)
         self.progress = HBar()
@@ -189,7 +189,7 @@ class ModelCard(Card):
             return
         self.values = values
         self.pill.set_state(values.pill, values.tone)
-        self.meta.set_text(values.meta)
+        _say(self.meta, values.meta)
         _say(self.note, values.note)
         set_property(self.note, "tone", values.note_tone)
         _say(self.error, values.error)

@@ -99,7 +99,7 @@ class ModelFinderPanel(Card):
         ticket = self._searches
         self.again_button.setEnabled(False)
         self.empty.set_text(*map(tr, _SEARCHING))
-        self.count.setText("searching…" if self._found else "")
+        self.count.setText(tr(_SEARCHING[0]) if self._found else "")
         self._stack.setCurrentIndex(0 if self.model.rows else 1)
         self._bridge.find_models(
             lambda found: self._on_found(found, ticket), lambda error: self._on_failed(error, ticket)
