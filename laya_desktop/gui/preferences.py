@@ -5,9 +5,13 @@ Everything is off, or the platform's default, until the user chooses otherwise.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QSettings
 
 from laya_desktop.gui import theme
+
+_MODELS_KEPT = 8
 
 
 class Preferences:
@@ -54,6 +58,18 @@ class Preferences:
     @language.setter
     def language(self, value: str) -> None:
         self._settings.setValue("language", value)
+
+    @property
+    def recent_models(self) -> tuple[str, ...]:
+        """Model files and folders that were chosen or added, the newest first, as far as they are still there."""
+        kept = self._settings.value("recent_models", [])
+        paths = [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list | tuple) else []
+        return tuple(str(path) for path in paths if path and Path(str(path)).exists())
+
+    def remember_model(self, path: str) -> None:
+        """Put a model file first."""
+        rest = [other for other in self.recent_models if other != path]
+        self._settings.setValue("recent_models", [path, *rest][:_MODELS_KEPT])
 
     @property
     def density(self) -> theme.Density:

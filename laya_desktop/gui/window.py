@@ -63,7 +63,7 @@ def assemble(
     pages = {
         QT_TR_NOOP("Overview"): OverviewPage(bridge, history, dialogs),
         QT_TR_NOOP("Routes"): RoutesPage(bridge),
-        QT_TR_NOOP("Models"): ModelsPage(bridge),
+        QT_TR_NOOP("Models"): ModelsPage(bridge, preferences=Preferences(settings)),
         QT_TR_NOOP("Requests"): RequestsPage(bridge),
         QT_TR_NOOP("Playground"): PlaygroundPage(bridge),
         QT_TR_NOOP("Benchmark"): BenchmarkPage(bridge, dialogs),

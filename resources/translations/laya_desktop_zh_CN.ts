@@ -1994,6 +1994,14 @@
         <translation>选择文件</translation>
     </message>
     <message>
+        <source>Files used lately</source>
+        <translation>最近使用的文件</translation>
+    </message>
+    <message>
+        <source>No file was used lately</source>
+        <translation>最近没有使用过文件</translation>
+    </message>
+    <message>
         <source>a unique name</source>
         <translation>唯一的名称</translation>
     </message>

@@ -42,7 +42,7 @@ def test_what_is_in_view_is_made_and_the_rest_when_one_scrolls(qtbot, cards):
     assert bar.maximum() > 3000  # room for all of them
     bar.setValue(bar.maximum())
     qtbot.waitUntil(lambda: bar.setValue(bar.maximum()) or len(cards.cards) == 50, timeout=20_000)
-    assert in_order(cards) == NAMES
+    qtbot.waitUntil(lambda: in_order(cards) == NAMES)
 
 
 def test_a_card_far_down_can_be_shown_and_selected(qtbot, cards):

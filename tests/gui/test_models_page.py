@@ -248,6 +248,28 @@ def test_a_new_model_is_named_after_its_file_and_added(desk: Desk) -> None:
     desk.until(lambda: "gemma3-270m" in desk.page.cards)
 
 
+def test_files_that_were_used_lately_are_offered_while_they_are_there(desk: Desk, tmp_path) -> None:
+    first, second = tmp_path / "first.gguf", tmp_path / "second.gguf"
+    for file in (first, second):
+        file.touch()
+        desk.page.add_button.click()
+        desk.chosen = str(file)
+        desk.click(desk.form.path.browse)
+        desk.page.panel.discard_button.click()
+    desk.form.path.fill_menu()
+    assert [action.toolTip() for action in desk.form.path.menu.actions()] == [str(second), str(first)]
+    desk.page.add_button.click()
+    desk.form.path.menu.actions()[1].trigger()
+    assert desk.form.path.value() == str(first)
+    assert desk.form.name.text() == "first"
+    second.unlink()
+    desk.form.path.fill_menu()
+    assert [action.toolTip() for action in desk.form.path.menu.actions()] == [str(first)]
+    first.unlink()
+    desk.form.path.fill_menu()
+    assert not desk.form.path.menu.actions()[0].isEnabled()
+
+
 def test_a_transformers_model_is_a_folder(desk: Desk) -> None:
     desk.page.add_button.click()
     desk.form.engine.set_value("transformers")

@@ -16,7 +16,8 @@ from laya_desktop.gui.i18n import QT_TR_NOOP, tr, translated
 from laya_desktop.gui.qtmodels.model_estimate import EstimateWords
 from laya_desktop.gui.qtmodels.model_fields import ModelFields
 from laya_desktop.gui.views.inputs import Choice, Editor, Switch, TextInput
-from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, IconButton, button, column, label, row, set_property
+from laya_desktop.gui.views.path_input import PathInput
+from laya_desktop.gui.views.widgets import BarPart, FieldRow, HBar, button, column, label, row, set_property
 
 _DEVICES = (("auto", "auto"), ("cpu", "CPU"), ("gpu", "GPU"))
 _ENGINES = (("llama_cpp", "llama.cpp"), ("transformers", "transformers"))
@@ -82,35 +83,6 @@ class EstimateBar(QWidget):
         self.fit.setAccessibleDescription(words.offer)
         self.fit.setToolTip(tr("Fill in: {settings}", settings=words.offer) if words.offer else "")
         self._offered.setVisible(bool(words.offer))
-
-
-class PathInput(QWidget):
-    """A path and the button that opens the file chooser."""
-
-    browse_clicked = Signal()
-
-    def __init__(self, placeholder: str) -> None:
-        super().__init__()
-        self.line = TextInput(placeholder, mono=True)
-        self.edited = self.line.edited
-        self.browse = IconButton("", "folder")
-        self.browse.setFixedWidth(34)
-        self.browse.setProperty("role", "ghost")
-        self.browse.setToolTip(tr("Choose a file"))
-        self.browse.setAccessibleName(tr("Choose a file"))
-        self.browse.clicked.connect(lambda _checked=False: self.browse_clicked.emit())
-        self.setLayout(row(self.line, self.browse, spacing=4))
-        self.setFocusProxy(self.line)
-
-    def value(self) -> str:
-        """The path as typed."""
-        return self.line.value()
-
-    def set_value(self, value: str) -> None:
-        """Show a path, with its end in sight when the field is left."""
-        self.line.set_value(value)
-        self.line.end(False)
-        self.line.setToolTip(value)
 
 
 class ModelForm(QWidget):

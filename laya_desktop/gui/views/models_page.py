@@ -16,6 +16,7 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.bridge import NodeBridge
 from laya_desktop.gui.i18n import tr
+from laya_desktop.gui.preferences import Preferences
 from laya_desktop.gui.qtmodels import model_fields
 from laya_desktop.gui.qtmodels.found_models import fields_for
 from laya_desktop.gui.qtmodels.model_cards import card_values, parameters_text
@@ -34,6 +35,7 @@ from laya_desktop.gui.qtmodels.part_editor import REST_MS, PartEditor
 from laya_desktop.gui.qtmodels.part_kinds import MODEL_KIND
 from laya_desktop.gui.views.card_list import CardList
 from laya_desktop.gui.views.inputs import TextInput
+from laya_desktop.gui.views.main_window import window_settings
 from laya_desktop.gui.views.model_card import ModelCard
 from laya_desktop.gui.views.model_dialogs import Ask, Choose, ask_in_dialog, choose_in_dialog
 from laya_desktop.gui.views.model_files import ModelFiles
@@ -50,9 +52,16 @@ class ModelsPage(QWidget):
     chat_wanted = Signal(str)
     """A model's name: somebody shows the Playground with it."""
 
-    def __init__(self, bridge: NodeBridge, ask: Ask = ask_in_dialog, choose: Choose = choose_in_dialog) -> None:
+    def __init__(
+        self,
+        bridge: NodeBridge,
+        ask: Ask = ask_in_dialog,
+        choose: Choose = choose_in_dialog,
+        preferences: Preferences | None = None,
+    ) -> None:
         super().__init__()
         self._bridge, self._ask, self._choose = bridge, ask, choose
+        self._preferences = preferences or Preferences(window_settings())
         self._estimates = 0
         self._proposal: Proposal | None = None
         self.list = CardList(self._new_card)
@@ -114,6 +123,8 @@ class ModelsPage(QWidget):
         self.form.finished.connect(self.editor.finish)
         self.form.estimate.fit_clicked.connect(self._on_fit_clicked)
         self.form.path.browse_clicked.connect(self._on_browse)
+        self.form.path.set_recent(lambda: self._preferences.recent_models)
+        self.form.path.recent_chosen.connect(self._use_file)
         self.finder.add_clicked.connect(self.add_found)
         self.finder.folder_clicked.connect(self._on_folder_wanted)
         self.finder.close_clicked.connect(self._on_finder_closed)
@@ -230,9 +241,16 @@ class ModelsPage(QWidget):
         self._estimate_timer.start()
 
     def _on_browse(self) -> None:
-        path, config = self._choose(self, self.form.engine.value() == "transformers"), self._bridge.config
-        if not path or config is None:
+        path = self._choose(self, self.form.engine.value() == "transformers")
+        if path:
+            self._use_file(path)
+
+    def _use_file(self, path: str) -> None:
+        """Write a chosen file into the form; it counts as typed."""
+        config = self._bridge.config
+        if config is None:
             return
+        self._preferences.remember_model(path)
         self.files.forget_faults([path])
         self.form.path.set_value(path)
         fields = self.form.fields()
@@ -245,6 +263,7 @@ class ModelsPage(QWidget):
 
     def add_found(self, found: FoundModel) -> None:
         """Add a model that is on this machine at once; where it cannot be added, its form says why."""
+        self._preferences.remember_model(found.path)
         self.editor.start_draft(fields_for(found, self._bridge.config or NodeConfig()), fresh=True)
         self.editor.add_draft()
 
