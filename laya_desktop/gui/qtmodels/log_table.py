@@ -36,7 +36,7 @@ class LogTableModel(QAbstractTableModel):
         """Add lines; returns how many of them pass the filter."""
         new = tuple(lines)[-MAX_ROWS:]
         self._all.extend(new)
-        passed = [line for line in new if self._passes(line)]
+        passed = self._passing(new)
         surplus = min(len(self._rows), len(self._rows) + len(passed) - MAX_ROWS)
         if surplus > 0:
             self.beginRemoveRows(QModelIndex(), 0, surplus - 1)
@@ -55,7 +55,7 @@ class LogTableModel(QAbstractTableModel):
         if (least, folded) != (self._least, self._text):
             self.beginResetModel()
             self._least, self._text = least, folded
-            self._rows = [line for line in self._all if self._passes(line)]
+            self._rows = self._passing(self._all)
             self.endResetModel()
 
     def clear(self) -> None:
@@ -65,11 +65,12 @@ class LogTableModel(QAbstractTableModel):
         self._rows = []
         self.endResetModel()
 
-    def _passes(self, line: LogLine) -> bool:
-        level = LEVELS.index(line.level) if line.level in LEVELS else len(LEVELS)
-        if level < self._least:
-            return False
-        return not self._text or self._text in line.message.casefold() or self._text in line.logger.casefold()
+    def _passing(self, lines: Iterable[LogLine]) -> list[LogLine]:
+        below, text = LEVELS[: self._least], self._text
+        passed = [line for line in lines if line.level not in below]
+        if text:
+            passed = [line for line in passed if text in line.message.casefold() or text in line.logger.casefold()]
+        return passed
 
     @property
     def held(self) -> int:
