@@ -3272,6 +3272,14 @@ Redo ({toString}): {redoText}</source>
         <translation>{why}，因此 auto 将 {total} 层中的 {n} 层放在 GPU 上，其余放在 CPU 上。</translation>
     </message>
     <message>
+        <source>{why}; {n} of {total} layers there make {part} tokens/s and the CPU alone {cpu}</source>
+        <translation>{why}；将 {total} 层中的 {n} 层放在 GPU 上为 {part} tokens/s，仅用 CPU 为 {cpu}</translation>
+    </message>
+    <message>
+        <source>{why}; not both could be measured</source>
+        <translation>{why}；未能测出两者的速度</translation>
+    </message>
+    <message>
         <source>The GPU has {free} free and the model needs {needed}</source>
         <translation>GPU 可用 {free}，而模型需要 {needed}</translation>
     </message>

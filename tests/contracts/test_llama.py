@@ -248,6 +248,52 @@ def test_a_gpu_number_too_high_lists_those_there_are() -> None:
     assert caught.value.hint == "gpu:0 is CUDA0 Card, gpu:1 is CUDA1 Card."
 
 
+def test_the_rate_of_a_placement_is_measured_by_decoding() -> None:
+    from laya_desktop.node.engines.llama_model import Placement
+    from laya_desktop.node.engines.llama_rate import tokens_per_s
+
+    beats: list[float] = []
+    rate = tokens_per_s(params(device="auto", threads=1), Placement(), beats.append)
+    assert rate is not None
+    assert 1 < rate < 10_000
+    assert beats, "the node hears of the load while it lasts"
+    assert tokens_per_s(EngineParams("m", "missing.gguf"), Placement()) is None
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_part_on_the_gpu_and_the_cpu_are_tried_before_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    from laya_desktop.node.engines import llama_dry_run
+    from laya_desktop.node.engines.auto_device import Decision, Needs
+    from laya_desktop.node.engines.llama_model import Placement
+
+    tried: list[int] = []
+
+    def rate(_params: EngineParams, placement: Placement) -> float | None:
+        tried.append(len(placement.devices) and placement.gpu_layers)
+        return 1.0
+
+    def choose(_wanted: Needs, _ask: object, measure: object) -> Decision:
+        assert callable(measure)
+        assert (measure(5), measure(0)) == (1.0, 1.0)
+        return Decision(0, "slower")
+
+    class Dry:
+        """A dry run, which needs a driver."""
+
+        offloaded_layers, total_layers, gpu_bytes, gpu_free_bytes = 10, 10, 2, 1
+
+        class log:  # noqa: N801
+            compute_of = staticmethod(lambda _name: 0)
+
+        def close(self) -> None:
+            """Nothing is held."""
+
+    monkeypatch.setattr(llama_dry_run, "open_model", lambda *_args, **_named: Dry())
+    monkeypatch.setattr(llama_dry_run, "decide", choose)
+    assert llama_dry_run.place_where_it_fits(params(device="auto"), rate) == Placement(note="slower")
+    assert tried == [5, 0]
+
+
 def test_auto_says_why_it_chose_the_cpu() -> None:
     engine = create_engine("llama_cpp")
     loaded = engine.load(params(device="auto", warmup=False), lambda _progress: None)

@@ -145,6 +145,9 @@ def needs(layers: int) -> Needs:
         decide(needs(0), needs).note,
         decide(needs(30), needs).note,
         decide(needs(200), needs).note,
+        decide(needs(200), needs, lambda layers: 20.5 if layers else 9.0).note,
+        decide(needs(200), needs, lambda layers: 5.5 if layers else 9.0).note,
+        decide(needs(200), needs, lambda layers: None if layers else 9.0).note,
         decide(needs(2000), lambda layers: needs(layers + 1000)).note,
         decide(Needs(30, 30, None), needs).note,
         f"{NO_BACKEND}, so auto chose the CPU. The model has no chat template, so ChatML is used for chats.",
@@ -157,7 +160,7 @@ def needs(layers: int) -> Needs:
 def test_what_the_node_says_of_a_load_is_known(text, qapp, english):
     i18n.set_language("zh_CN")
     said = sentences(text)
-    assert not re.search(r"\b(chose|found|layers|so|the|has|build|used|generates|Install)\b", said)
+    assert not re.search(r"\b(chose|found|layers|make|measured|so|the|has|build|used|generates|Install)\b", said)
     assert first_sentence(said).endswith("。")
     i18n.set_language("en")
     assert sentences(text) == text

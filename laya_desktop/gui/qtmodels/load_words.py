@@ -23,6 +23,14 @@ _FORMS = tuple(
             QT_TR_NOOP("{why}, so auto put {n} of {total} layers on the GPU and the rest on the CPU."),
         ),
         (
+            (
+                r"(?P<why>.+); (?P<n>\d+) of (?P<total>\d+) layers there make (?P<part>[\d.]+) tokens/s "
+                r"and the CPU alone (?P<cpu>[\d.]+)"
+            ),
+            QT_TR_NOOP("{why}; {n} of {total} layers there make {part} tokens/s and the CPU alone {cpu}"),
+        ),
+        (r"(?P<why>.+); not both could be measured", QT_TR_NOOP("{why}; not both could be measured")),
+        (
             r"The GPU has (?P<free>.+) free and the model needs (?P<needed>.+)",
             QT_TR_NOOP("The GPU has {free} free and the model needs {needed}"),
         ),

@@ -1,7 +1,8 @@
-"""``device: auto``: all layers on the GPU, else as many as fit, else the CPU. Pure; decided once, at the load.
+"""``device: auto``: all layers on the GPU, else as many as fit if that is measured faster, else the CPU.
 
-What a number of layers takes is asked of the caller, who has llama.cpp's dry run; this chooses and says why. A few
-layers alone are not worth it: every token would wait for both devices and the way between them.
+Pure; decided once, at the load. What a number of layers takes and how fast it decodes is asked of the caller, who has
+llama.cpp; this chooses and says why. A few layers alone are not even tried: every token would wait for both devices
+and the way between them.
 """
 
 from __future__ import annotations
@@ -43,12 +44,17 @@ class Decision:
     note: str
 
 
-def decide(wanted: Needs, ask: Callable[[int], Needs]) -> Decision:
+Measure = Callable[[int], "float | None"]
+"""Tokens per second with so many layers on the GPU, 0 for the CPU alone; None where it cannot be measured."""
+
+
+def decide(wanted: Needs, ask: Callable[[int], Needs], measure: Measure | None = None) -> Decision:
     """Choose.
 
     Args:
         wanted: with all the layers that were asked for.
         ask: what fewer layers would take.
+        measure: decides between a part on the GPU and the CPU; None: the part that fits counts as faster.
     """
     if not wanted.layers:
         return Decision(0, "No layers may go to the GPU, so auto chose the CPU.")
@@ -63,10 +69,23 @@ def decide(wanted: Needs, ask: Callable[[int], Needs]) -> Decision:
             break
         found = ask(layers)
         if found.fits:
-            where = f"{layers} of {wanted.total_layers} layers on the GPU and the rest on the CPU"
-            return Decision(layers, f"{short}, so auto put {where}.")
+            return _faster(short, layers, wanted.total_layers, measure)
         layers = min(layers - 1, _fitting(found))
     return Decision(0, f"{short}, so auto chose the CPU.")
+
+
+def _faster(short: str, layers: int, total: int, measure: Measure | None) -> Decision:
+    """The part or the CPU, by their rates; the one that has none loses, and the part where both have none."""
+    put = f"so auto put {layers} of {total} layers on the GPU and the rest on the CPU."
+    if measure is None:
+        return Decision(layers, f"{short}, {put}")
+    part, cpu = measure(layers), measure(0)
+    why = f"{short}; not both could be measured"
+    if part is not None and cpu is not None:
+        why = f"{short}; {layers} of {total} layers there make {part:.1f} tokens/s and the CPU alone {cpu:.1f}"
+    if part is not None and part > (cpu or 0.0):
+        return Decision(layers, f"{why}, {put}")
+    return Decision(0, f"{why}, so auto chose the CPU.")
 
 
 def _fitting(needs: Needs) -> int:

@@ -40,6 +40,7 @@ from laya_desktop.node.engines.llama_embedder import Embedder
 from laya_desktop.node.engines.llama_grammar import Grammar, GrammarError
 from laya_desktop.node.engines.llama_model import OpenModel, open_model
 from laya_desktop.node.engines.llama_prompt import Prompts
+from laya_desktop.node.engines.llama_rate import tokens_per_s
 from laya_desktop.node.engines.llama_sampler import Sampler
 from laya_desktop.node.engines.llama_schema import FormatError, grammar_of
 from laya_desktop.node.engines.llama_slots import Cells, Slot
@@ -91,7 +92,7 @@ class LlamaEngine:
         """
         began_s = time.monotonic()
         llama_library.initialise()
-        placement = place_where_it_fits(params)
+        placement = place_where_it_fits(params, lambda p, where: tokens_per_s(p, where, lambda _v: progress(0.0)))
         if not placement.devices:
             worker_os.limit_memory(params.memory_limit_bytes)
         opened = open_model(params, placement, lambda v: progress(min(v, 0.99)))

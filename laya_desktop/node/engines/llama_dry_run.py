@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from laya_desktop.node.engines.base import DryRunDone, EngineParams, Probed
 from laya_desktop.node.engines.llama_context import BATCH_TOKENS
 from laya_desktop.node.engines.llama_model import OpenModel, Placement, open_model, place
 from laya_desktop.node.engines.llama_repack import repacked_bytes, repacked_types
+
+Rate = Callable[[EngineParams, Placement], "float | None"]
+"""Tokens per second of a placement; None: it cannot be measured."""
 
 _HALF_BYTES = 2
 _ENTRY_BYTES, _ID_BYTES = 12, 4
@@ -91,8 +95,12 @@ def _resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def place_where_it_fits(params: EngineParams) -> Placement:
+def place_where_it_fits(params: EngineParams, measure: Rate | None = None) -> Placement:
     """The placement for a real load; ``auto`` is decided here, by dry runs.
+
+    Args:
+        params: how to load.
+        measure: how fast a placement decodes; decides where only a part fits on the GPU. None: the part is taken.
 
     Raises:
         EngineLoadError: as ``place``.
@@ -109,7 +117,11 @@ def place_where_it_fits(params: EngineParams) -> Placement:
         finally:
             opened.close()
 
-    decision = decide(needs(placement.gpu_layers), needs)
+    def rate(layers: int) -> float | None:
+        assert measure is not None
+        return measure(params, replace(placement, gpu_layers=layers) if layers else Placement())
+
+    decision = decide(needs(placement.gpu_layers), needs, rate if measure else None)
     if not decision.layers:
         return Placement(note=decision.note)
     return replace(placement, gpu_layers=decision.layers, note=decision.note)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laya_desktop.node.engines.auto_device import LEAST_SHARE, SAFE_SHARE, Decision, Needs, decide
+from laya_desktop.node.engines.auto_device import LEAST_SHARE, SAFE_SHARE, Decision, Measure, Needs, decide
 
 GIB = 2**30
 
@@ -24,12 +24,12 @@ class Gpu:
         scratch = self.scratch + (self.jump if layers < self.layers else 0)
         return Needs(layers, self.layers, layers * self.layer + scratch, scratch, self.free)
 
-    def decide(self, wanted: int | None = None) -> Decision:
+    def decide(self, wanted: int | None = None, measure: Measure | None = None) -> Decision:
         def ask(layers: int) -> Needs:
             self.asked.append(layers)
             return self.needs(layers)
 
-        return decide(self.needs(self.layers if wanted is None else wanted), ask)
+        return decide(self.needs(self.layers if wanted is None else wanted), ask, measure)
 
 
 def test_all_of_it_goes_to_the_gpu_where_it_fits() -> None:
@@ -44,6 +44,38 @@ def test_a_part_goes_there_where_all_would_be_too_much() -> None:
     assert found.layers == 6
     assert "8.0 GiB free and the model needs 11.0 GiB" in found.note
     assert "6 of 10 layers on the GPU" in found.note
+
+
+@pytest.mark.parametrize(
+    ("part", "cpu", "layers", "said"),
+    [
+        (20.04, 9.0, 6, "6 of 10 layers there make 20.0 tokens/s and the CPU alone 9.0, so auto put 6"),
+        (5.0, 9.0, 0, "6 of 10 layers there make 5.0 tokens/s and the CPU alone 9.0, so auto chose the CPU."),
+        (9.0, 9.0, 0, "so auto chose the CPU."),
+        (None, 9.0, 0, "not both could be measured, so auto chose the CPU."),
+        (5.0, None, 6, "not both could be measured, so auto put 6 of 10"),
+        (None, None, 0, "not both could be measured, so auto chose the CPU."),
+    ],
+)
+def test_a_part_must_be_measured_faster(part: float | None, cpu: float | None, layers: int, said: str) -> None:
+    asked: list[int] = []
+
+    def measure(count: int) -> float | None:
+        asked.append(count)
+        return part if count else cpu
+
+    found = Gpu(8 * GIB).decide(measure=measure)
+    assert found.layers == layers
+    assert said in found.note
+    assert asked == [6, 0]
+
+
+@pytest.mark.parametrize("free", [24 * GIB, GIB, None])
+def test_nothing_is_measured_where_memory_decides(free: int | None) -> None:
+    def measure(_layers: int) -> float | None:
+        raise AssertionError("a trial loads the model")
+
+    Gpu(free).decide(measure=measure)
 
 
 def test_the_layers_asked_for_are_the_most() -> None:
