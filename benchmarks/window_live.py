@@ -1,10 +1,11 @@
 """The window while a lot happens: main-thread pauses, and what the plots cost.
 
 Opens the real window (offscreen unless QT_QPA_PLATFORM says otherwise) with the node inside, loads the demo model on
-the CPU and streams chats, while a 5 ms timer in the main thread records how late it fires. The share of a core that
-the main thread takes is measured twice in the same run, on Overview (drawing) and on Requests (not drawing): the
-difference is the plots. Then: an idle node, unloading, 10,000 log lines a second on the Logs page, 200 routes and 50
-models on their pages, and, with a load generator (see ``http_rate``), 5,000 requests a second.
+the CPU and streams chats, while a 5 ms timer in the main thread records how late it fires. The time until the window
+answers counts from the start of the process, imports included. The share of a core that the main thread takes is
+measured twice in the same run, on Overview (drawing) and on Requests (not drawing): the difference is the plots. Then:
+unloading, 10,000 log lines a second on the Logs page, 200 routes and 50 models on their pages, and, with a load
+generator (see ``http_rate``), 5,000 requests a second.
 
     python benchmarks/window_live.py [--seconds 15] [--ratebench PATH] [--shots FOLDER] [--json]
 """
@@ -101,7 +102,6 @@ def main() -> int:
     parser.add_argument("--shots", type=Path, help="save pictures of every page here")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    started_s = time.perf_counter()
     process = psutil.Process()
     qt = window.make_application()
     theme.apply_theme(qt, theme.Scheme.LIGHT)
@@ -113,8 +113,8 @@ def main() -> int:
     main_window.resize(1280, 800)
     main_window.show()
     pauses, stop = Pauses(), threading.Event()
-    pauses.run(0.2)
-    result: dict[str, object] = {"interactive_after_s": round(time.perf_counter() - started_s, 2)}
+    _turn()
+    result: dict[str, object] = {"interactive_after_s": round(time.time() - process.create_time(), 2)}
     pauses.run(6)
     result["idle_process_percent"] = _idle(args.seconds)
     result["loading"] = _load(session, pauses)
@@ -146,6 +146,13 @@ def main() -> int:
         session.close()
     print(json.dumps(result, indent=None if args.json else 2))
     return 0
+
+
+def _turn() -> None:
+    """Everything that waits in Qt's loop: the window is painted, what is asked of it next is answered."""
+    loop = QEventLoop()
+    QTimer.singleShot(0, loop.quit)
+    loop.exec()
 
 
 def _idle(seconds: float) -> float:

@@ -8,6 +8,8 @@ knows a widget of ours.
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -164,6 +166,24 @@ def apply_theme(app: QApplication, scheme: Scheme | str = Scheme.SYSTEM, density
     app.setFont(ui_font(_font_px(FONT_BODY)))
     app.setPalette(_palette(_colors))
     app.setStyleSheet(style_sheet(_colors))
+
+
+@contextmanager
+def styled_once() -> Iterator[None]:
+    """Widgets that are built meanwhile get the style sheet once, in the end.
+
+    Otherwise Qt applies it to a whole subtree each time that it is put into another widget: half of the start.
+    """
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        yield
+        return
+    sheet = app.styleSheet()
+    app.setStyleSheet("")
+    try:
+        yield
+    finally:
+        app.setStyleSheet(sheet)
 
 
 def _on_system_scheme(app: QApplication) -> None:

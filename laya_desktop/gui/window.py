@@ -86,7 +86,8 @@ class Shell(QObject):
         super().__init__()
         self._bridge, self._ring, self._dialogs = bridge, ring, dialogs
         self._history = History()
-        self._make()
+        with theme.styled_once():
+            self._make()
 
     def _make(self) -> None:
         self.window, self.habits = assemble(self._bridge, self._ring, self._dialogs, self._history)

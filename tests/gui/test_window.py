@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -14,7 +15,10 @@ from laya_desktop.errors import LayaError
 from laya_desktop.gui import theme
 from laya_desktop.gui.messages import Message
 from laya_desktop.gui.qtmodels.history import History
+from laya_desktop.gui.views.benchmark_page import BenchmarkPage
 from laya_desktop.gui.views.main_window import MainWindow, restore_scheme
+from laya_desktop.gui.views.models_page import ModelsPage
+from laya_desktop.gui.views.routes_page import RoutesPage
 from laya_desktop.state.enums import Level, NodeState
 from laya_desktop.state.events import (
     ConfigChangedOnDisk,
@@ -28,6 +32,7 @@ from laya_desktop.state.snapshot import ConfigStatus, Forecast
 from tests.helpers.fake_service import changed_on_disk
 from tests.helpers.sample_data import UNSAVED, sample_snapshot
 
+PAGES = {"Routes": RoutesPage, "Models": ModelsPage}
 NAMES = ("Overview", "Routes", "Models", "Requests", "Logs", "Settings")
 
 
@@ -359,3 +364,21 @@ def test_an_unknown_stored_scheme_means_system(settings):
     assert restore_scheme(settings) is theme.Scheme.SYSTEM
     settings.setValue("appearance", "dark")
     assert restore_scheme(settings) is theme.Scheme.DARK
+
+
+@pytest.mark.parametrize("page", ["Routes", "Models", "Benchmark"])
+def test_a_page_that_is_styled_once_looks_like_one_that_is_styled_while_it_is_built(qtbot, bridge, dialogs, page):
+    pictures = []
+    for while_built in (nullcontext(), theme.styled_once()):
+        with while_built:
+            built = BenchmarkPage(bridge, dialogs) if page == "Benchmark" else PAGES[page](bridge)
+        qtbot.addWidget(built)
+        built.resize(1104, 724)
+        built.show()
+        for _ in range(4):
+            bridge.poll()
+            built.set_snapshot(bridge.snapshot)
+            QCoreApplication.processEvents()
+        pictures.append(built.grab().toImage())
+        built.hide()
+    assert pictures[0] == pictures[1]

@@ -53,6 +53,7 @@ class Table(QTableView):
         self._least = 0
         self._widths: dict[int, int] = {}
         self._tall: int | None = None
+        self._tall_px = 0
         self._changed = True
         self._advances: dict[str, int] = {}
         self.setAccessibleName(name)
@@ -94,10 +95,22 @@ class Table(QTableView):
     def _on_changed(self) -> None:
         self._changed = True
 
+    def changeEvent(self, event: QEvent) -> None:
+        """In another font or style, texts have other widths."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and hasattr(self, "_advances"):
+            self._advances.clear()
+            self._changed = True
+
     def set_tall_column(self, column: int) -> None:
         """The column whose cells say how high their rows are; without it all rows have one line."""
         self._tall = column
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().sectionResized.connect(self._on_column_resized)
+
+    def _on_column_resized(self, column: int, _old: int, _new: int) -> None:
+        if column == self._tall:
+            self._fit_rows()  # how many lines a cell needs depends on its width
 
     def fit_columns(self, limits: dict[int, tuple[int, int]]) -> None:
         """Make columns as wide as what they show, between (least, most) px, and rows as high; call it at any time.
@@ -105,14 +118,18 @@ class Table(QTableView):
         The longest text is found by the font alone and only its cell is asked: asking all of 200 rows takes 100 ms.
         """
         if not self._changed:
+            if self._tall is not None and self.columnWidth(self._tall) != self._tall_px:
+                self._fit_rows()
             return
         self._changed = False
         for column, (least, most) in limits.items():
             longest = max(self._cells(column), key=self._advance, default=None)
             shown = 0 if longest is None else self.sizeHintForIndex(longest).width()
             wanted = min(max(shown + 2, least), most)
-            if not self.isColumnHidden(column) and wanted != self.columnWidth(column):
-                self.setColumnWidth(column, wanted)
+            if wanted != self.columnWidth(column):
+                self.setColumnWidth(column, wanted)  # a hidden one has it when it is shown again
+            if column in self._widths:
+                self._widths[column] = wanted
         self._fit_rows()
 
     def _cells(self, column: int) -> Iterator[QModelIndex]:
@@ -131,6 +148,7 @@ class Table(QTableView):
     def _fit_rows(self) -> None:
         if self._tall is None or self.model() is None:
             return
+        self._tall_px = self.columnWidth(self._tall)
         delegate, option = self.itemDelegateForColumn(self._tall), QStyleOptionViewItem()
         for row, index in enumerate(self._cells(self._tall)):
             height = delegate.sizeHint(option, index).height()
@@ -156,7 +174,6 @@ class Table(QTableView):
         super().resizeEvent(event)
         if self._spared:
             self._spare()
-        self._fit_rows()  # how many lines a cell needs depends on its width
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Offer the key to the page first."""
