@@ -88,9 +88,9 @@ class ModelTools:
 def free_bytes(machine: MachineSnapshot, device: str, *, reserve_bytes: int) -> int | None:
     """Memory that a model may take on a device: what is free less the reserve; None where no sensor tells.
 
-    ``auto`` counts the first GPU where there is one, else RAM.
+    ``auto`` counts the first GPU where one has memory of its own, else RAM.
     """
-    if device.startswith("gpu") or (device == "auto" and machine.gpus):
+    if device.startswith("gpu") or (device == "auto" and any(g.vram_total_bytes for g in machine.gpus)):
         index = int(device.partition(":")[2] or 0)
         gpu = next((g for g in machine.gpus if g.index == index), None)
         if gpu is None or gpu.vram_total_bytes is None or gpu.vram_used_bytes is None:

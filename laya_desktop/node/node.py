@@ -373,7 +373,8 @@ class Node:
         params = self._params(model, device)
         model = with_adapters_found(model, self._keeper.folder)
         machine = await self._machine()
-        has_gpu = bool(machine.gpus) if params.engine == "transformers" else self._capability.gpu_available
+        torch_gpu = any(g.vram_total_bytes for g in machine.gpus)  # it uses none that shares the RAM
+        has_gpu = torch_gpu if params.engine == "transformers" else self._capability.gpu_available
         if params.device == "auto" and not has_gpu:
             params = msgspec.structs.replace(params, device="cpu")
         room = room_for(model, machine, params.device, self._guard)

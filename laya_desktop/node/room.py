@@ -24,8 +24,8 @@ class Room:
 
 
 def gpu_index(device: str, machine: MachineSnapshot) -> int | None:
-    """The GPU that a device means (``auto``: the first there is); None: the CPU."""
-    if device.startswith("gpu") or (device == "auto" and machine.gpus):
+    """The GPU that a device means (``auto``: the first, where one has memory of its own); None: the CPU."""
+    if device.startswith("gpu") or (device == "auto" and any(g.vram_total_bytes for g in machine.gpus)):
         return int(device.partition(":")[2] or 0)
     return None
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from laya_desktop.node.telemetry_base import GpuReading, SensorMissing
+from laya_desktop.node.telemetry_sysfs import number, text
 from laya_desktop.state.snapshot import GpuSnapshot
 
 PROCESSES_S = 2.0
 _CARD = re.compile(r"card\d+")
-_INTEL = "0x8086"
 
 
 class AmdGpus:
@@ -52,12 +52,10 @@ class AmdGpus:
         found = [c / "device" for c in cards if (c / "device/mem_info_vram_total").exists()]
         if found:
             return found
-        if any(_text(c / "device/vendor") == _INTEL for c in cards):
-            raise SensorMissing("No AMD GPU found; there is an Intel GPU, whose sensors are not read.")
         raise SensorMissing("No AMD GPU found.")
 
     def _process_vram(self, pid: int) -> int | None:
-        compute = [n for p in (self._root / f"sys/class/kfd/kfd/proc/{pid}").glob("vram_*") if (n := _number(p))]
+        compute = [n for p in (self._root / f"sys/class/kfd/kfd/proc/{pid}").glob("vram_*") if (n := number(p))]
         return sum(compute) if compute else self._render_vram(pid)
 
     def _render_vram(self, pid: int) -> int | None:
@@ -69,10 +67,10 @@ class AmdGpus:
         except OSError:
             return None
         for file in files:
-            text = _text(file) or ""
-            if "drm-driver:\tamdgpu" not in text:
+            shown = text(file) or ""
+            if "drm-driver:\tamdgpu" not in shown:
                 continue
-            fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+            fields = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
             amount = fields.get("drm-memory-vram", fields.get("drm-resident-vram", "")).split()
             if amount and amount[0].isdigit():
                 unit = {"KiB": 1024, "MiB": 1024**2}.get(amount[-1], 1)
@@ -85,7 +83,7 @@ def _snapshot(index: int, device: Path, reasons: dict[str, str]) -> GpuSnapshot:
 
     def sensor(name: str, *paths: Path | None, scale: float = 1.0) -> float | None:
         for path in paths:
-            if path is not None and (value := _number(path)) is not None:
+            if path is not None and (value := number(path)) is not None:
                 return value * scale
         reasons[f"gpus[{index}].{name}"] = "The amdgpu driver does not show this sensor."
         return None
@@ -94,24 +92,10 @@ def _snapshot(index: int, device: Path, reasons: dict[str, str]) -> GpuSnapshot:
     used = sensor("vram_used_bytes", device / "mem_info_vram_used")
     return GpuSnapshot(
         index=index,
-        name=_text(device / "product_name") or f"AMD GPU {_text(device / 'device') or index}",
+        name=text(device / "product_name") or f"AMD GPU {text(device / 'device') or index}",
         vram_total_bytes=None if total is None else int(total),
         vram_used_bytes=None if used is None else int(used),
         utilisation_percent=sensor("utilisation_percent", device / "gpu_busy_percent"),
         temperature_c=sensor("temperature_c", hwmon and hwmon / "temp1_input", scale=0.001),
         power_w=sensor("power_w", hwmon and hwmon / "power1_average", hwmon and hwmon / "power1_input", scale=1e-6),
     )
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None

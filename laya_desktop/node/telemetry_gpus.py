@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from laya_desktop.node.telemetry_amd import AmdGpus
 from laya_desktop.node.telemetry_base import GpuReading, GpuSource, SensorMissing
+from laya_desktop.node.telemetry_intel import IntelGpus
 from laya_desktop.node.telemetry_nvidia import NvidiaGpus
 from laya_desktop.state.snapshot import GpuSnapshot
 
@@ -78,7 +79,7 @@ def default_gpus(clock: Callable[[], float] = time.monotonic) -> GpuSensors:
         return GpuSensors((), clock)
     sources: list[GpuSource] = [NvidiaGpus(clock=clock)]
     if sys.platform == "linux":
-        sources.append(AmdGpus(clock=clock))
+        sources += [AmdGpus(clock=clock), IntelGpus(clock=clock)]
     return GpuSensors(sources, clock)
 
 

@@ -176,7 +176,11 @@ def gpu_reason(capability: Capability) -> str:
 
 def torch_gpu_reason(machine: MachineSnapshot) -> str:
     """The same for PyTorch, whose build nobody asks before a load: only that a GPU is there."""
-    return "" if machine.gpus else machine.gpu_reason or tr("No GPU was found on this machine.")
+    if any(g.vram_total_bytes for g in machine.gpus):
+        return ""
+    if machine.gpus:
+        return tr("No GPU that this build can use was found.")
+    return machine.gpu_reason or tr("No GPU was found on this machine.")
 
 
 def reload_text(model: ModelConfig, live: ModelSnapshot) -> str:

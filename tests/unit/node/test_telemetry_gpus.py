@@ -1,15 +1,18 @@
-"""NVIDIA through a fake NVML, AMD through a made-up sysfs, and both as one list."""
+"""NVIDIA through a fake NVML, AMD and Intel through a made-up sysfs, and all as one list."""
 # ruff: noqa: N802 - NVML names its calls this way
 
 from types import SimpleNamespace
 
 import pytest
 
+from laya_desktop.node.model_tools import free_bytes
+from laya_desktop.node.room import gpu_index
 from laya_desktop.node.telemetry_amd import PROCESSES_S, AmdGpus
 from laya_desktop.node.telemetry_base import GpuReading, SensorMissing
 from laya_desktop.node.telemetry_gpus import PROBE_S, GpuSensors
+from laya_desktop.node.telemetry_intel import IntelGpus
 from laya_desktop.node.telemetry_nvidia import SLOW_S, NvidiaGpus
-from laya_desktop.state.snapshot import GpuSnapshot
+from laya_desktop.state.snapshot import GpuSnapshot, MachineSnapshot
 
 GIB = 1024**3
 
@@ -242,11 +245,11 @@ def test_amd_missing_sensors_are_none_with_reasons(tmp_path, clock):
     }
 
 
-@pytest.mark.parametrize(("vendor", "words"), [("0x8086", "Intel"), ("0x1234", "No AMD GPU found.")])
-def test_amd_none(tmp_path, clock, vendor, words):
-    _card(tmp_path, 0, vendor=vendor)
+@pytest.mark.parametrize(("kind", "words"), [(AmdGpus, "No AMD GPU found."), (IntelGpus, "No Intel GPU found.")])
+def test_another_vendors_card(tmp_path, clock, kind, words):
+    _card(tmp_path, 0, vendor="0x1234")
     with pytest.raises(SensorMissing, match=words):
-        AmdGpus(tmp_path, clock).read([])
+        kind(tmp_path, clock).read([])
 
 
 def test_amd_a_card_that_is_pulled_out(tmp_path, clock):
@@ -278,6 +281,68 @@ def test_amd_memory_of_processes_by_compute_driver_or_render_node(tmp_path, cloc
     assert source.read([7]).process_vram_bytes[7] == 4 * GIB
     clock.now += PROCESSES_S
     assert source.read([7]).process_vram_bytes == {7: 3 * GIB}
+
+
+@pytest.mark.parametrize("reasons_at", ["gt/gt0/throttle_reason_", "device/tile0/gt0/freq0/throttle/reason_"])
+def test_intel_sensors_of_both_drivers(tmp_path, clock, reasons_at):
+    _card(tmp_path, 0, vendor="0x1002")
+    _card(tmp_path, 1, vendor="0x8086", device="0x56a0")
+    card = tmp_path / "sys/class/drm/card1"
+    hwmon = card / "device/hwmon/hwmon3"
+    hwmon.mkdir(parents=True)
+    (hwmon / "temp2_input").write_text("61000\n")
+    (hwmon / "energy1_input").write_text("5000000\n")
+    thermal, power = (card / f"{reasons_at}{name}" for name in ("thermal", "pl1"))
+    thermal.parent.mkdir(parents=True, exist_ok=True)
+    thermal.write_text("0\n")
+    power.write_text("0\n")
+    source = IntelGpus(tmp_path, clock)
+    first = source.read([])
+    assert first.gpus == (GpuSnapshot(0, "Intel GPU 0x56a0", temperature_c=61.0, throttle=""),)
+    assert "gpus[0].power_w" in first.reasons, "a counter says nothing before its second reading"
+
+    clock.now += 2.0
+    (hwmon / "energy1_input").write_text("305000000\n")
+    power.write_text("1\n")
+    second = source.read([])
+    assert (second.gpus[0].power_w, second.gpus[0].throttle) == (pytest.approx(150.0), "power")
+    assert set(second.reasons) == {
+        f"gpus[0].{n}" for n in ("vram_total_bytes", "vram_used_bytes", "utilisation_percent")
+    }
+    thermal.write_text("1\n")
+    (hwmon / "energy1_input").write_text("0\n")
+    clock.now += 2.0
+    third = source.read([])
+    assert (third.gpus[0].power_w, third.gpus[0].throttle) == (None, "heat"), "a counter that began anew"
+
+
+def test_intel_in_the_processor_has_no_sensors_and_says_so(tmp_path, clock):
+    _card(tmp_path, 0, vendor="0x8086")
+    reading = IntelGpus(tmp_path, clock).read([])
+    assert reading.gpus == (GpuSnapshot(0, "Intel GPU 0"),)
+    assert {"gpus[0].temperature_c", "gpus[0].power_w", "gpus[0].vram_used_bytes"} < set(reading.reasons)
+
+
+def test_an_intel_gpu_without_figures_leaves_auto_to_the_ram():
+    machine = MachineSnapshot(ram_available_bytes=9 * GIB, gpus=(GpuSnapshot(0, "Intel GPU 0"),))
+    assert gpu_index("auto", machine) is None
+    assert gpu_index("gpu", machine) == 0
+    assert free_bytes(machine, "auto", reserve_bytes=GIB) == 8 * GIB
+
+
+@pytest.mark.parametrize(("driver", "region"), [("i915", "local0"), ("xe", "vram0")])
+def test_intel_memory_of_processes(tmp_path, clock, driver, region):
+    _card(tmp_path, 0, vendor="0x8086")
+    fdinfo = tmp_path / "proc/8/fdinfo"
+    fdinfo.mkdir(parents=True)
+    for fd, client, kib in ((3, 1, 2048), (4, 1, 2048), (5, 2, 1024)):
+        (fdinfo / str(fd)).write_text(
+            f"pos:\t0\ndrm-driver:\t{driver}\ndrm-client-id:\t{client}\ndrm-pdev:\t0000:03:00.0\n"
+            f"drm-total-system0:\t999 MiB\ndrm-resident-{region}:\t{kib} KiB\n"
+        )
+    (fdinfo / "6").write_text("pos:\t0\ndrm-driver:\tamdgpu\ndrm-memory-vram:\t7 KiB\n")
+    source = IntelGpus(tmp_path, clock)
+    assert source.read([8, 9]).process_vram_bytes == {8: 3 * 1024**2}
 
 
 class Source:
