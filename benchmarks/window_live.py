@@ -43,6 +43,7 @@ from laya_desktop.node.parts import Overrides
 
 STEP_MS = 5
 SCENE_S = 5
+STARTS = 5
 LOG_LINES_PER_S = 10_000
 log = logging.getLogger("laya_desktop.benchmark")
 
@@ -99,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--ratebench", metavar="PATH", help="compiled open-loop load generator")
+    parser.add_argument("--start-only", action="store_true", help="say when the window answers, and end")
     parser.add_argument("--shots", type=Path, help="save pictures of every page here")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -108,13 +110,20 @@ def main() -> int:
     session = app.open_session(load_file(paths.configs_dir() / "demo.yaml"), Overrides(port=0), console=False)
     session.service.start_node()
     bridge = NodeBridge(session.service)
-    main_window = window.build(bridge, session.log.ring)
+    shell = window.Shell(bridge, session.log.ring)
+    main_window = shell.window
     bridge.start()
     main_window.resize(1280, 800)
     main_window.show()
     pauses, stop = Pauses(), threading.Event()
     _turn()
-    result: dict[str, object] = {"interactive_after_s": round(time.time() - process.create_time(), 2)}
+    if args.start_only:
+        print("interactive", flush=True)
+        bridge.stop()
+        main_window.hide()
+        session.close()
+        return 0
+    result: dict[str, object] = {"interactive_after_s": sorted(_start() for _ in range(STARTS))}
     pauses.run(6)
     result["idle_process_percent"] = _idle(args.seconds)
     result["loading"] = _load(session, pauses)
@@ -146,6 +155,17 @@ def main() -> int:
         session.close()
     print(json.dumps(result, indent=None if args.json else 2))
     return 0
+
+
+def _start() -> float:
+    """Seconds from the start of a process until its window answers, imports included."""
+    began_s = time.perf_counter()
+    with subprocess.Popen([sys.executable, __file__, "--start-only"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        taken_s = time.perf_counter() - began_s
+        child.communicate()
+    return round(taken_s, 2)
 
 
 def _turn() -> None:
