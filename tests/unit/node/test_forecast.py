@@ -95,6 +95,22 @@ def test_memory_that_fills_in_twenty_seconds_is_critical_before_it_is_full():
     assert full_s - 11 <= critical_s <= full_s - 6
 
 
+@pytest.mark.parametrize("fills_in_s", [20, 30, 60, 120])
+@pytest.mark.parametrize("resource", ["ram", "vram:0"])
+def test_a_warning_comes_ten_seconds_before_the_limit_at_the_least(fills_in_s, resource):
+    start = 4 * GB
+    limit = LIMIT if resource == "ram" else memory_limit(24 * GB, GUARD.mem_fraction, GUARD.reserve_vram)
+    story = Story(resource)
+    story.run(30, start)
+    found = story.run(fills_in_s, start, per_s=(limit - start) / fills_in_s)
+    warned = next(i for i, f in enumerate(found) if f.level in (Level.WARN, Level.CRITICAL))
+    assert fills_in_s - warned / 4 >= 10
+    told_s = found[warned].time_to_full_s
+    assert told_s is not None
+    assert told_s >= 10
+    assert "full in about" in found[warned].text
+
+
 @pytest.mark.parametrize("seconds", [0.25, 1, 2])
 @pytest.mark.parametrize("size", [0.5 * GB, 4 * GB, 20 * GB])
 def test_a_model_that_is_loaded_at_once_is_no_trend(seconds, size):
