@@ -120,7 +120,7 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
-        python, npm = _python(folder / "venv"), _npm(folder / "npm")
+        python, npm = _python(folder / "venv"), install_npm(folder / "npm")
         results = {
             name: run_python(python, program, args.url, args.model, Path(temporary))
             for name, (_, program) in PYTHON_CLIENTS.items()
@@ -140,7 +140,8 @@ def _python(folder: Path) -> str:
     return str(python)
 
 
-def _npm(folder: Path) -> Path:
+def install_npm(folder: Path) -> Path:
+    """A folder with the npm package ``openai``; raises CalledProcessError where it cannot be had."""
     if not (folder / "node_modules" / "openai").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["npm", "install", "--silent", "openai"], cwd=folder, check=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -26,4 +28,17 @@ def test_a_client_gets_whole_and_streamed_answers(package, tmp_path, monkeypatch
     monkeypatch.setenv("LAYA_HOME", str(tmp_path / "home"))
     with running(tmp_path / "node.yaml", CONFIG) as node:
         result = compat.run_python(sys.executable, program, node.url, "quick", tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_npm_client_gets_whole_and_streamed_answers(tmp_path, monkeypatch):
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed; it brings the client")
+    try:
+        folder = compat.install_npm(tmp_path / "npm")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"npm could not install the package: {error}")
+    monkeypatch.setenv("LAYA_HOME", str(tmp_path / "home"))
+    with running(tmp_path / "node.yaml", CONFIG) as node:
+        result = compat.run_node(folder, node.url, "quick")
     assert result.returncode == 0, result.stderr
