@@ -1,4 +1,4 @@
-"""The story in small: settings that would exhaust the memory, ten requests at once, with the guard and without it.
+"""The story in small: settings that would exhaust the memory, ten and twenty requests, with the guard and without it.
 
 The ceiling is the model's ``mem_fraction`` of this machine, set so that it comes to some 400 MiB wherever this runs.
 """
@@ -52,8 +52,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> Any:
     return running(tmp_path / "laya.yaml", CONFIG.format(mode=mode, fraction=f"{fraction:.6f}"))
 
 
-def ten(node: Running, model: str, max_tokens: int = 8) -> list[tuple[int, dict[str, Any], dict[str, str]]]:
-    """Ten requests at once: status, body, headers."""
+def at_once(
+    node: Running, model: str, requests: int = 10, max_tokens: int = 8
+) -> list[tuple[int, dict[str, Any], dict[str, str]]]:
+    """So many requests at once: status, body, headers of each."""
 
     def ask(_number: int) -> tuple[int, dict[str, Any], dict[str, str]]:
         status, body, headers = node.ask(
@@ -61,8 +63,8 @@ def ten(node: Running, model: str, max_tokens: int = 8) -> list[tuple[int, dict[
         )
         return status, json.loads(body), headers
 
-    with ThreadPoolExecutor(10) as threads:
-        return list(threads.map(ask, range(10)))
+    with ThreadPoolExecutor(requests) as threads:
+        return list(threads.map(ask, range(requests)))
 
 
 def advice(message: str) -> dict[str, Any]:
@@ -102,11 +104,14 @@ class Bystander(threading.Thread):
         assert not self.is_alive()
 
 
-def test_with_the_guard_nobody_dies_and_its_advice_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("requests", [10, 20])
+def test_with_the_guard_nobody_dies_and_its_advice_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
     with start(tmp_path, monkeypatch, "shed") as node:
         node.until(lambda s: s.machine.ram_total_bytes is not None)
         bystander = Bystander(node)
-        answers = ten(node, "demo")
+        answers = at_once(node, "demo", requests)
         assert {(status, body["error"]["code"]) for status, body, _ in answers} == {(503, "will_not_fit")}
         assert all(int(headers["retry-after"]) > 0 for _, _, headers in answers)
         settings = advice(answers[0][1]["error"]["message"])
@@ -117,8 +122,8 @@ def test_with_the_guard_nobody_dies_and_its_advice_works(tmp_path: Path, monkeyp
         smaller = config.model("demo").model_copy(update=settings)
         node.service.apply_config(config.with_model(smaller, replacing="demo")).result(10)
         node.service.load_model("demo").result(60)
-        answers = ten(node, "demo")
-        assert [status for status, _, _ in answers] == [200] * 10
+        answers = at_once(node, "demo", requests)
+        assert [status for status, _, _ in answers] == [200] * requests
         assert all(body["choices"][0]["message"]["content"] for _, body, _ in answers)
         shown = node.snapshot.model("demo")
         assert shown.ceiling_kind in ("cgroup", "rlimit")
@@ -131,10 +136,13 @@ def test_with_the_guard_nobody_dies_and_its_advice_works(tmp_path: Path, monkeyp
         bystander.end()
 
 
-def test_without_it_the_load_fails_alone_and_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("requests", [10, 20])
+def test_without_it_the_load_fails_alone_and_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
     with start(tmp_path, monkeypatch, "off") as node:
         bystander = Bystander(node)
-        answers = ten(node, "demo")
+        answers = at_once(node, "demo", requests)
         assert {status for status, _, _ in answers} == {503}
         assert all("failed to allocate" in body["error"]["message"] for _, body, _ in answers)
         with pytest.raises(LayaError) as refused:
@@ -154,7 +162,7 @@ def test_without_it_a_worker_that_grows_dies_alone_is_told_as_out_of_memory_and_
     with start(tmp_path, monkeypatch, "off") as node:
         bystander = Bystander(node)
         node.service.load_model("greedy").result(30)
-        answers = ten(node, "greedy", max_tokens=50)
+        answers = at_once(node, "greedy", max_tokens=50)
         dead = [body["error"] for status, body, _ in answers if status == 503]
         assert dead
         assert all(error["code"] in ("out_of_memory", "restarts_ended") for error in dead)
