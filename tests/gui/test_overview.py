@@ -216,7 +216,7 @@ def test_routing_latency_over_the_whole_window_is_said_on_its_plot(qtbot, page):
     windows = (LatencyWindow(60, 9, 2.5, 4.0, 80.0, 1234.0), LatencyWindow(300, 9, 3.5, 5.0, 90.0, 2345.0))
     snapshot = replace(sample_snapshot(seq=99), routing_windows=(*windows, LatencyWindow(1800)))
     page.plots.draw(snapshot, page._history, 60.0)
-    assert page.plots.latency.note == "1 min: p50 2.5 · p95 4.0 · p99 80 · max 1.2 ms"
+    assert page.plots.latency.note == "1 min: p50 2.5 · p95 4.0 · p99 80 · max 1,234"
     page.plots.draw(snapshot, page._history, 300.0)
     assert page.plots.latency.note.startswith("5 min: p50 3.5")
     page.plots.draw(snapshot, page._history, 1800.0)

@@ -166,7 +166,7 @@ def latency_note(snapshot: NodeSnapshot, window_s: float) -> str:
         p50=fmt.rate(window.p50_us, ""),
         p95=fmt.rate(window.p95_us, ""),
         p99=fmt.rate(window.p99_us, ""),
-        highest=fmt.micros(window.max_us),
+        highest=fmt.rate(window.max_us, ""),
     )
 
 
