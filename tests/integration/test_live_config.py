@@ -98,7 +98,8 @@ def test_overwriting_takes_the_users_side(node: Running) -> None:
     edit(node, "/v1/chat-here", "/v1/theirs")
     node.until(lambda s: s.config_status.changed_on_disk)
     node.service.save_config(overwrite=True).result(10)
-    assert load_file(node.file).config == node.snapshot.config
+    saved = load_file(node.file).config
+    node.until(lambda s: s.config == saved)
     assert node.until(lambda s: not s.config_status.changed_on_disk).config_status.unsaved == ()
     assert not node.told(Notice, "applied")
 
@@ -189,7 +190,8 @@ def test_saving_an_edited_model_leaves_the_other_and_its_comments_alone(node: Ru
     after = node.file.read_text()
     assert after.replace("    batch_size: 3\n", "") == before
     assert node.service.diff_config().result(10) == ""
-    assert load_file(node.file).config == node.snapshot.config
+    saved = load_file(node.file).config
+    node.until(lambda s: s.config == saved)
 
 
 def test_after_a_restart_file_and_node_agree(node: Running) -> None:
