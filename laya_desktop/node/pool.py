@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from laya_desktop.errors import LayaError, near
 from laya_desktop.node.answers import AnswerCaches, OffLoop
 from laya_desktop.node.balance import Readiness, TargetLoad
+from laya_desktop.node.engines import frames
 from laya_desktop.node.engines.base import Delta, Finished, Prefilled, Refused, RequestEvent, Started
 from laya_desktop.node.generation import GenerationStream, Heard
 from laya_desktop.node.metrics import TokenRate
@@ -158,6 +159,7 @@ class ModelPool:
         max_seq_len = runtime.loaded.max_seq_len if runtime.loaded else runtime.config.max_seq_len
         tokens = estimate_tokens(request, max_seq_len)
         _refuse_too_many(runtime, request)
+        _refuse_unsendable(request)
         ticket = Ticket(request.request_id, model, record.priority, now_s, now_s + timeout_s, *tokens, slots=request.n)
         stream = GenerationStream(record, ticket, request, self._on_cancel, heard)
         if (kept := self._answers.find(record, model, request, now_s)) is not None:
@@ -459,6 +461,21 @@ class ModelPool:
             expected_wait_s=self._scheduler.expected_wait_s(name, now_s),
             cache=self._answers.snapshot(name),
         )
+
+
+def _refuse_unsendable(request: Generate) -> None:
+    """Raises LayaError where a request cannot be sent to a worker: found before it holds a place or a slot."""
+    try:
+        frames.encode([request])
+    except OverflowError:
+        raise LayaError(
+            "A whole number in the request is larger than 64 bits hold.",
+            hint="Send a smaller number.",
+            code="invalid_request",
+            status=400,
+        ) from None
+    except frames.FrameError as error:
+        raise LayaError(str(error), hint="Send less.", code="request_too_large", status=413) from None
 
 
 def _refuse_too_many(runtime: ModelRuntime, request: Generate) -> None:

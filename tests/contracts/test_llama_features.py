@@ -245,6 +245,7 @@ def test_stop_tokens(talk: Talk) -> None:
         ('root ::= root "a"', "left recursion"),
         ("root ::= [a", "unexpected end"),
         ('root ::= "a"{0,5000}', "2,000"),
+        ('root ::= "a"{9,2}', "at least 9 and at most 2"),
         ('root ::= ("a"{0,2000} "b"{0,2000}){0,9} | ' + " | ".join(['"c"{2000}'] * 12), "20,000"),
         ("root ::= " + "(" * 500 + '"a"' + ")" * 500, "nested"),
         ("root ::= " + '"a" ' * 100_000, "KiB"),
@@ -325,6 +326,11 @@ def test_answers_are_json_however_wild_the_sampling(talk: Talk) -> None:
         {"properties": {"a": 5}},
         {"allOf": [1]},
         {"type": "string", "pattern": "no anchors"},
+        {"type": "string", "minLength": 9, "maxLength": 2},
+        {"type": "array", "items": {}, "minItems": 3, "maxItems": 1},
+        {"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 1}}},
+        {"type": "object", "properties": 5},
+        {"enum": []},
     ],
 )
 def test_schemas_that_cannot_be_enforced(schema: dict[str, Any]) -> None:

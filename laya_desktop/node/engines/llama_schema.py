@@ -88,6 +88,10 @@ def _bounded(grammar: str, param: str) -> str:
         deepest = max(deepest, depth)
     if deepest > MOST_DEPTH:
         raise FormatError(f"The grammar is nested more than {MOST_DEPTH} deep.", param)
+    for braces in _BRACES.findall(form):
+        low, _, high = braces.partition(",")
+        if low.strip() and high.strip() and int(low) > int(high):  # llama.cpp would never come to an end
+            raise FormatError(f"A part is repeated at least {low.strip()} and at most {high.strip()} times.", param)
     repeats = [max((int(n) for n in braces.split(",") if n.strip()), default=0) for braces in _BRACES.findall(form)]
     if max(repeats, default=0) > MOST_REPEATS or sum(repeats) > MOST_REPEATS_IN_ALL:
         text = f"more than {MOST_REPEATS:,} times, or all of it more than {MOST_REPEATS_IN_ALL:,}"
@@ -174,6 +178,7 @@ class _Converter(llama_grammar.SchemaConverter):
                 schema = {}
             else:
                 raise TypeError(f"{json.dumps(schema)[:60]} is no schema")
+        _check_ranges(schema)
         if "const" not in schema and "enum" not in schema and self._is_anything(schema):
             return str(self._add_primitive("value", llama_grammar.PRIMITIVE_RULES["value"])) if name else self._root()
         lengths = schema.get("type") == "string" and ("minLength" in schema or "maxLength" in schema)
@@ -261,3 +266,24 @@ def _pointed_at(schema: dict[str, Any], ref: str) -> Any:
             raise ValueError(f"$ref '{ref[:80]}' leads nowhere")
         target = target[key]
     return target
+
+
+_RANGES = (
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minimum", "maximum"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+)
+
+
+def _check_ranges(schema: dict[str, Any]) -> None:
+    """Raises ValueError for what no value can be, and for keys that hold something else than they should."""
+    for lowest, highest in _RANGES:
+        low, high = schema.get(lowest), schema.get(highest)
+        if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+            raise ValueError(f"{lowest} is {low} and {highest} is {high}: no value can be both")
+    if not isinstance(schema.get("properties", {}), dict):
+        raise TypeError(f"properties is {json.dumps(schema['properties'])[:60]}, and not an object")
+    if schema.get("enum") == []:
+        raise ValueError("enum is empty: no value can be one of none")

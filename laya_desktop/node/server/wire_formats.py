@@ -70,9 +70,11 @@ def _response_format(value: dict[str, Any]) -> AnswerFormat | None:
     if kind == "json_schema":
         inner = value.get("json_schema")
         schema = inner.get("schema") if isinstance(inner, dict) else None
-        if not isinstance(schema, dict):
-            param = "response_format.json_schema.schema"
+        param = "response_format.json_schema.schema"
+        if schema is None:
             raise invalid(f"{param} is missing.", param, hint="Put the schema there.", code="missing_parameter")
+        if not isinstance(schema, dict):
+            raise invalid(f"{param} is {_encode(schema).decode()[:60]}.", param, hint="A schema is an object.")
         return _schema(schema)
     if kind == "grammar" and isinstance(value.get("grammar"), str):
         return AnswerFormat("grammar", value["grammar"])
