@@ -61,6 +61,8 @@ def test_the_filter_shows_what_mentions_its_words_wherever_it_is(qtbot, cards):
     qtbot.waitUntil(lambda: [name for name, card in cards.cards.items() if card.isVisible()] == ["model-47"])
     cards.set_values(values(NAMES), "")
     assert cards.cards["model-0"].isVisible()
+    cards.reveal("model-20")  # though one further down is there already
+    assert "model-20" in cards.cards
     qtbot.waitUntil(lambda: in_order(cards)[-1] == "model-47")
 
 

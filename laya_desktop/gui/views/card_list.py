@@ -93,7 +93,8 @@ class CardList(QWidget):
 
     def _add_up_to(self, name: str) -> None:
         if name in self._shown:
-            self._add(self._shown.index(name) + 1 - sum(other in self.cards for other in self._shown))
+            up_to = self._shown[: self._shown.index(name) + 1]
+            self._add(sum(other not in self.cards for other in up_to))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """More may have come into view."""
